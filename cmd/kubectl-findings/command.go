@@ -16,12 +16,12 @@ var choosing = []string{
 }
 
 // chosen returns the flags of choosing that were given, as they are written in a shell. Commands are printed, and CI
-// keeps what is printed, so they contain no secret: a token is left to a variable.
+// keeps what is printed, so they contain no secret: a token is left to be filled in.
 func (f *connectionFlags) chosen() []string {
 	var arguments []string
 	f.flags.VisitAll(func(flag *pflag.Flag) {
 		if flag.Changed && flag.Name == "token" {
-			arguments = append(arguments, `--token="$TOKEN"`)
+			arguments = append(arguments, "--token=TOKEN")
 		}
 		if !flag.Changed || !slices.Contains(choosing, flag.Name) {
 			return

@@ -30,7 +30,7 @@ func TestACommandToCopyConnectsAsThisOneDid(t *testing.T) {
 		"the cluster and the user": {[]string{"--context", "x", "--cluster=c", "--user", "u"}, "-n org-x --cluster=c --context=x --user=u"},
 		"in the shell's quotes":    {[]string{"--kubeconfig", file}, `-n org-x '--kubeconfig=` + strings.ReplaceAll(file, "'", `'\''`) + `'`},
 		"each group":               {[]string{"--as=jo", "--as-group=a", "--as-group=b c"}, "-n org-x --as=jo --as-group=a '--as-group=b c'"},
-		"no secret":                {[]string{"--server=https://here", "--token=secret"}, `-n org-x --server=https://here --token="$TOKEN"`},
+		"no secret":                {[]string{"--server=https://here", "--token=secret"}, `-n org-x --server=https://here --token=TOKEN`},
 		"no password": {[]string{"--server=https://jo:hunter2@here/a@b", "--proxy-url=http://jo:hunter2@proxy:3128"},
 			"-n org-x --proxy-url=http://proxy:3128 --server=https://here/a@b"},
 		"nor one without a scheme": {[]string{"--server=jo:hunter2@here:6443"}, "-n org-x --server=here:6443"},

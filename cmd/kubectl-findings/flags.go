@@ -103,7 +103,7 @@ func (f *connectionFlags) choose(config *rest.Config, ofPod func() (*rest.Config
 	}
 	if master != "" {
 		return nil, fmt.Errorf("KUBERNETES_MASTER is %s, but in a pod the client library takes the pod's own API server: "+
-			"give --server %[1]s, or unset KUBERNETES_MASTER", master)
+			"give --server %[1]s, or unset KUBERNETES_MASTER", withoutPassword(master))
 	}
 	if f.leavesAllToPod(raw) {
 		if config.Host != defaultServer {

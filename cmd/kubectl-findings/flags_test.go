@@ -213,7 +213,7 @@ func TestThePodsAPIServerIsTakenOnlyWithoutAKubeconfig(t *testing.T) {
 	_, err = choose(flagged, "", "--user=jane")
 	harness.ErrorContains(t, "~/.kube/config has a user only", err, none)
 	clientcmd.RecommendedHomeFile = "/nowhere/config"
-	t.Setenv("KUBERNETES_MASTER", "https://other")
+	t.Setenv("KUBERNETES_MASTER", "https://jo:hunter2@other")
 	_, err = choose(pod, "")
 	harness.ErrorContains(t, "KUBERNETES_MASTER", err, "KUBERNETES_MASTER is https://other, but", "--server https://other")
 }

@@ -122,8 +122,7 @@ func isIssued(key *v1alpha1.APIKey, generation, serial int64) (bool, error) {
 func (i *issuance) reportToken(ctx context.Context, s *session, key *v1alpha1.APIKey, what string) error {
 	fmt.Fprintln(i.streams.ErrOut, what)
 	name := string(key.Status.SecretRef.Name)
-	get := fmt.Sprintf("%s -o go-template='{{.data.%s | base64decode}}'", s.command("get", "secret", name),
-		v1alpha1.APIKeyTokenKey)
+	get := s.command("get", "secret", name, "-o", "go-template={{.data."+v1alpha1.APIKeyTokenKey+" | base64decode}}")
 	if !i.showToken {
 		fmt.Fprintf(i.streams.ErrOut, "The token is in Secret %s; if you may read it, get it with:\n  %s\n", name, get)
 		return nil

@@ -148,7 +148,7 @@ func rotation(key *v1alpha1.APIKey, next *v1alpha1.APIKeyRotation, expiresAt *v1
 
 // printSerial returns the command that prints a field of the key.
 func (s *session) printSerial(field, name string) string {
-	return s.command("get", "apikey", name) + fmt.Sprintf(" -o jsonpath='{.%s}'", field)
+	return s.command("get", "apikey", name, "-o", "jsonpath={."+field+"}")
 }
 
 func rotated(key *v1alpha1.APIKey) string {

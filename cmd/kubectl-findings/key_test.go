@@ -36,8 +36,8 @@ func TestATokenThatWasIssuedIsHandedOver(t *testing.T) {
 		out, error string
 	}{
 		"a reset":                  {1, false, "secret", "secret\n", ""},
-		"an outage":                {100, false, "secret", "", "Do not rotate the key for it. Get the token with: kubectl get secret ci-token -n org-acme"},
-		"the token is not printed": {0, true, "secret", "", "Do not rotate the key for it. Get the token with: kubectl get secret ci-token -n org-acme"},
+		"an outage":                {100, false, "secret", "", "Do not rotate the key for it. Get the token with: kubectl get secret ci-token -o 'go-template={{.data.token | base64decode}}' -n org-acme"},
+		"the token is not printed": {0, true, "secret", "", "Do not rotate the key for it. Get the token with: kubectl get secret ci-token -o 'go-template={{.data.token | base64decode}}' -n org-acme"},
 		"the Secret is empty":      {0, false, "", "", "there is no token in Secret ci-token, although one was issued"},
 	} {
 		check := func(t *testing.T) {

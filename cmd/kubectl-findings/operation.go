@@ -150,8 +150,8 @@ func (w *operating) discard(ctx context.Context, mayBeCommitted bool) error {
 	case err == nil, gone && !mayBeCommitted:
 		return nil
 	case gone:
-		return fmt.Errorf("it is not known whether operation %s was committed before it was deleted: what it decided stays",
-			w.name)
+		return fmt.Errorf("it is not known whether operation %s was committed before it was deleted: what it decided stays\n%s",
+			w.name, w.listDecided())
 	case mayBeCommitted:
 		return fmt.Errorf("it is not known whether operation %s was committed: %w\n%s", w.name, err, w.whatNext())
 	}
@@ -352,10 +352,8 @@ func (w *operating) finish(ctx context.Context) error {
 		return fmt.Errorf("%w\nBefore that it changed %d of %d findings.\n%s", err, status.Changed, status.Matched,
 			w.undoIt())
 	case kube.IsNotFound(err):
-		return fmt.Errorf("%w\nIt was deleted. What it decided before that stays, and cannot be undone.\n"+
-			"List these findings with: %s "+
-			`-o jsonpath='{range .items[?(@.spec.triage.by=="%s")]}{.metadata.name}{"\n"}{end}'`,
-			err, w.session.command("findings", "list"), rules.Author(w.name))
+		return fmt.Errorf("%w\nIt was deleted. What it decided before that stays, and cannot be undone.\n%s", err,
+			w.listDecided())
 	case err == nil, status.Phase == v1alpha1.OperationFailed:
 		return err
 	case ctx.Err() != nil:
@@ -367,6 +365,12 @@ func (w *operating) finish(ctx context.Context) error {
 // whatNext describes how to follow and to undo an operation that may be committed.
 func (w *operating) whatNext() string {
 	return "See how far it is with: " + w.session.command("get", "triageoperation", w.name) + "\n" + w.undoIt()
+}
+
+// listDecided returns the line that describes how to list the findings that the operation has decided about.
+func (w *operating) listDecided() string {
+	return fmt.Sprintf(`List these findings with: %s -o jsonpath='{range .items[?(@.spec.triage.by=="%s")]}`+
+		`{.metadata.name}{"\n"}{end}'`, w.session.command("findings", "list"), rules.Author(w.name))
 }
 
 // undoIt returns the line that describes how to undo the operation.

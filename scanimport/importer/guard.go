@@ -34,7 +34,7 @@ func guardClosing(open, toClose int, dryRun bool) error {
 // guardFolder refuses a scan whose files all lie outside of the project's folder, if it would close or move open
 // findings in that folder, or reopen decided ones for another file: it is most likely a scan of another folder, such as
 // that of a deleted project. Without such findings, the paths are relative to the folder. If the project already has
-// results outside of the folder, the scan is its own: the job of a deleted project has none there.
+// results outside of the folder, the scan is its own: the job of a deleted project usually has none there.
 func guardFolder(project, outside string, p *plan) error {
 	if outside == "" || p.unchanged > 0 {
 		return nil
