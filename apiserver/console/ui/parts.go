@@ -208,8 +208,8 @@ var labels = map[string]string{
 
 // The advice about a status of 429 to programs, and to readers of a page, which shows no headers.
 const (
-	waitAsTold  = "wait for the number of seconds in the header retry-after, then try again"
-	waitAMoment = "wait a moment, then try again"
+	waitAsTold  = "wait for the number of seconds in the header retry-after"
+	waitAMoment = "wait a moment"
 )
 
 // Describe returns an error in a request in the words of the form that it came from.

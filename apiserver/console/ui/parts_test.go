@@ -122,8 +122,8 @@ func TestARefusalNamesTheFieldsOfTheForm(t *testing.T) {
 
 func TestARefusalNamesNoHeader(t *testing.T) {
 	for detail, want := range map[string]string{
-		waitAsTold:                        "wait a moment, then try again",
-		"too many exports; " + waitAsTold: "too many exports; wait a moment, then try again",
+		waitAsTold + ", then try again":   "wait a moment, then try again",
+		"too many exports; " + waitAsTold: "too many exports; wait a moment",
 	} {
 		harness.Same(t, detail, want, Describe(client.Error{Detail: detail}))
 	}
