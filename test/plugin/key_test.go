@@ -46,7 +46,7 @@ func TestAKeyLivesFromTheCommandLine(t *testing.T) {
 	before := time.Now().Truncate(time.Second)
 	a := administrator.findings("key", "create", "dashboard", "--description", "The team's", "--expires-in", "720h",
 		"--scope", "findings:read", "--scope", "repos:read", "--requests-per-minute", "120").
-		Wants("API key dashboard was created", "kubectl get secret dashboard-token -n "+o.namespace)
+		Wants("API key dashboard was created", "kubectl get secret dashboard-token -o 'go-template={{.data.token | base64decode}}' -n "+o.namespace)
 	key, token := o.key("dashboard"), o.tokenOf("dashboard")
 	a.Omits(token, "policies:write") // nobody has asked for either
 	if until := key.Spec.ExpiresAt; until == nil || until.Time.Before(before.Add(720*time.Hour)) || until.After(time.Now().Add(721*time.Hour)) {
