@@ -113,8 +113,8 @@ func sameSpec(a, b *v1alpha1.FindingSpec) bool {
 	return bytes.Equal(encodeSpec(a), encodeSpec(b))
 }
 
-// comparedFacts encodes the facts whose change rewrites a finding. facts_test.go lists those about which it differs from
-// what is recorded as an update.
+// comparedFacts encodes the facts whose change rewrites a finding. facts_test.go lists those about which it differs
+// from what is recorded as an update.
 func comparedFacts(spec, reported *v1alpha1.FindingSpec) []byte {
 	c := spec.DeepCopy()
 	c.DetectedAt, c.CommitHash, c.Scan = nil, "", nil
