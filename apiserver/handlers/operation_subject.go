@@ -10,7 +10,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
-	"github.com/appsec-dev/findings-operator/apiserver/render"
+	"github.com/appsec-dev/findings-operator/internal/findingquery"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
@@ -86,13 +86,12 @@ func only[T ~string](value *string) []T {
 	return []T{T(*value)}
 }
 
-// timeOf returns a bound as it is stored, in whole seconds, rounded up. The times that it is compared with have
-// whole seconds too, so rounding up changes nothing.
+// timeOf returns a bound as it is stored.
 func timeOf(at *time.Time) *v1alpha1.Time {
 	if at == nil {
 		return nil
 	}
-	return new(v1alpha1.NewTime(render.SecondFrom(*at)))
+	return new(findingquery.Bound(*at))
 }
 
 // inBody turns a problem with a query into one with an object in the body.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
+	"github.com/appsec-dev/findings-operator/internal/findingquery"
 )
 
 // spanOf returns the span of shown timestamps from start (inclusive) to end (exclusive).
@@ -16,7 +17,7 @@ func bound(t *time.Time) string {
 	if t == nil {
 		return ""
 	}
-	second := render.SecondFrom(*t)
+	second := findingquery.Bound(*t).Time
 	if second.Year() > 9999 {
 		return ":" // after every timestamp
 	}

@@ -22,15 +22,6 @@ func OptionalTimestamp(t *v1alpha1.Time) string {
 
 func second(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
-// SecondFrom returns the first whole second that is not before t, in UTC: shown times compare with both alike.
-func SecondFrom(t time.Time) time.Time {
-	whole := second(t)
-	if whole.Before(t) {
-		whole = whole.Add(time.Second)
-	}
-	return whole
-}
-
 func optionalSecond(t *v1alpha1.Time) *time.Time {
 	if t.IsZero() {
 		return nil

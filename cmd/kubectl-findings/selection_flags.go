@@ -39,14 +39,13 @@ func readPeriod(name, since, until string, errs *[]error) (from, to *v1alpha1.Ti
 	return from, to
 }
 
-// readBound returns a bound in the form of selections, in whole seconds, rounded up. The times that it is compared with
-// have whole seconds too, so rounding up changes nothing.
+// readBound returns a bound in the form of selections.
 func readBound(flag, text string, errs *[]error) *v1alpha1.Time {
 	at := readTime(flag, text, errs)
 	if at == nil {
 		return nil
 	}
-	return new(v1alpha1.NewTime(at.Add(time.Second - time.Nanosecond)))
+	return new(findingquery.Bound(at.Time))
 }
 
 func readTime(flag, text string, errs *[]error) *v1alpha1.Time {

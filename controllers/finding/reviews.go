@@ -134,7 +134,7 @@ func (j *judge) ofReviews(ctx context.Context, finding *v1alpha1.Finding) (*v1al
 // otherCode reports whether the code differs, which the key does not show if the tool masks a secret in it. Code that
 // is not stored does not count.
 func otherCode(decided, facts *v1alpha1.FindingSpec) bool {
-	was, is := fingerprints.EvidenceParts(decided.Evidence)[1], fingerprints.EvidenceParts(facts.Evidence)[1]
+	was, is := fingerprints.ParseEvidence(decided.Evidence).Code, fingerprints.ParseEvidence(facts.Evidence).Code
 	return was != "" && is != "" && was != is
 }
 

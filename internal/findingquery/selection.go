@@ -71,6 +71,12 @@ func CheckText(text string) error {
 	return errors.New("text has no word and selects everything: give one, or leave it out")
 }
 
+// Bound returns a bound of a period in whole seconds, rounded up. The times that it is compared with have whole seconds
+// too, so rounding up changes nothing.
+func Bound(at time.Time) v1alpha1.Time {
+	return v1alpha1.NewTime(at.Add(time.Second - time.Nanosecond))
+}
+
 // lastUnsetStart is the latest time that means "not set" as the start of a period: programs send the beginning of 1970,
 // with an offset of up to a day.
 var lastUnsetStart = time.Date(1970, 1, 2, 0, 0, 0, 0, time.UTC)

@@ -88,12 +88,12 @@ func doubtOf(d *v1alpha1.FindingDoubt) string {
 	}
 }
 
-// codeOf returns the digest of the code at the location: the second part of the evidence.
+// codeOf returns the digest of the code at the location.
 func codeOf(spec *v1alpha1.FindingSpec) string {
 	if spec.Evidence == "" {
 		return fingerprints.CodeDigest(spec.Details.Code)
 	}
-	return fingerprints.EvidenceParts(spec.Evidence)[1]
+	return fingerprints.ParseEvidence(spec.Evidence).Code
 }
 
 // basisPart makes a text usable as a part before others: without separators, and of bounded length.

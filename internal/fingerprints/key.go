@@ -34,17 +34,16 @@ func Key(facts *v1alpha1.FindingSpec) string {
 	if facts.Evidence == "" {
 		return ""
 	}
-	parts := EvidenceParts(facts.Evidence)
-	message, code, resource, column := parts[0], parts[1], parts[2], parts[3]
-	if parts[5] == Masked {
-		code = ""
+	e := ParseEvidence(facts.Evidence)
+	if e.Masked {
+		e.Code = ""
 	}
 	best := Best(Stored(facts), nil)
 	s, place := ShownBy(facts), ""
-	if code == "" && best == "" && resource == "" && (s.Vulnerability == "" || s.Package == "" && s.PURL == "") {
-		place = strconv.Itoa(int(facts.Details.Place().LineNumber)) + "." + column
+	if e.Code == "" && best == "" && e.Resource == "" && (s.Vulnerability == "" || s.Package == "" && s.PURL == "") {
+		place = strconv.Itoa(int(facts.Details.Place().LineNumber)) + "." + e.Column
 	}
-	return Hash("result", s.Repository, s.Tool, s.Rule, s.Path, message, code, resource, best,
+	return Hash("result", s.Repository, s.Tool, s.Rule, s.Path, e.Message, e.Code, e.Resource, best,
 		s.Vulnerability, s.Package, s.Version, s.PURL, place)
 }
 
@@ -79,7 +78,7 @@ func Stored(facts *v1alpha1.FindingSpec) map[string]string {
 		out[f.Name] = WithoutOrdinal(f.Name, f.Value)
 	}
 	if name := BestCut(facts.Fingerprints); name != "" {
-		out[name] += EvidenceParts(facts.Evidence)[4]
+		out[name] += ParseEvidence(facts.Evidence).Whole
 	}
 	return out
 }

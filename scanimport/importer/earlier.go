@@ -71,14 +71,14 @@ func renewDigests(results []reported, is []recognition.Evidence, existing []reco
 // pull requests have in their keys: that of the message if the finding was recognised through a renewed one, and a
 // digest of masked code that is stored without the mark, as long as nothing changes.
 func keepDigests(m *match, evidence string) string {
-	stored, parts := fingerprints.EvidenceParts(m.before.Spec.Evidence), fingerprints.EvidenceParts(evidence)
-	if stored[0] != "" && stored[0] != m.was.Message && m.was.Message == m.is.Message {
-		parts[0] = stored[0]
+	stored, renewed := fingerprints.ParseEvidence(m.before.Spec.Evidence), fingerprints.ParseEvidence(evidence)
+	if stored.Message != "" && stored.Message != m.was.Message && m.was.Message == m.is.Message {
+		renewed.Message = stored.Message
 	}
-	if m.rung == recognition.Unchanged && m.doubt == "" && stored[1] == parts[1] {
-		parts[5] = stored[5]
+	if m.rung == recognition.Unchanged && m.doubt == "" && stored.Code == renewed.Code {
+		renewed.Masked = stored.Masked
 	}
-	return joined(parts)
+	return renewed.String()
 }
 
 // renewMasked marks as masked the digests of masked code that an earlier version stored like those of other code.

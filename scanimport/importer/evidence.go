@@ -15,21 +15,16 @@ import (
 // message, code and logical location, the column, the digest of a fingerprint that is stored cut, and whether the code
 // is masked. A digest has 40 bits: enough to distinguish the results of one rule, and no copy of a possible secret.
 func evidenceText(r *sarif.Result, category v1alpha1.FindingCategory) string {
-	column := ""
+	e := fingerprints.Evidence{
+		Message: messageDigest(r), Code: codeDigest(codeOf(r)), Resource: fingerprints.ShortDigest(resource(r)),
+		Whole: wholeDigest(r.Fingerprints),
+	}
+	e.Masked = e.Code != "" && masksCode(r, category)
 	if r.Location.Column > 0 {
-		column = strconv.Itoa(int(r.Location.Column))
+		e.Column = strconv.Itoa(int(r.Location.Column))
 	}
-	code, masked := codeDigest(codeOf(r)), ""
-	if code != "" && masksCode(r, category) {
-		masked = fingerprints.Masked
-	}
-	return joined([6]string{
-		messageDigest(r), code, fingerprints.ShortDigest(resource(r)), column, wholeDigest(r.Fingerprints), masked,
-	})
+	return e.String()
 }
-
-// joined returns the evidence with these parts.
-func joined(parts [6]string) string { return strings.TrimRight(strings.Join(parts[:], "."), ".") }
 
 // wholeDigest returns the digest of the best fingerprint if it is cut when stored, to distinguish fingerprints that
 // begin alike; "" otherwise.
@@ -156,12 +151,12 @@ func evidenceOf(spec *v1alpha1.FindingSpec, constant map[string]bool) recognitio
 		e.Snippet = codeDigest(spec.Details.Code)
 		return e
 	}
-	parts := fingerprints.EvidenceParts(spec.Evidence)
-	e.Message, e.Snippet, e.Resource = parts[0], parts[1], parts[2]
-	if parts[5] == fingerprints.Masked {
-		e.Snippet, e.Masked = "", parts[1]
+	stored := fingerprints.ParseEvidence(spec.Evidence)
+	e.Message, e.Snippet, e.Resource = stored.Message, stored.Code, stored.Resource
+	if stored.Masked {
+		e.Snippet, e.Masked = "", stored.Code
 	}
-	if column, err := strconv.ParseInt(parts[3], 10, 32); err == nil {
+	if column, err := strconv.ParseInt(stored.Column, 10, 32); err == nil {
 		e.Column = int32(column)
 	}
 	return e

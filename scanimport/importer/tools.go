@@ -31,10 +31,10 @@ func (b *Batch) names() []string {
 	return append(others, b.Tool)
 }
 
-// findings lists the findings under all names of the tool, and returns the names of unreadable ones, too. Imports of
-// other jobs may give a finding a newer or an older name meanwhile. So the lists are read forwards and then, apart from
-// the last one, once more backwards: whatever its two names are, the finding is in one of their lists. Most findings
-// have the batch's own name, which is listed only once.
+// findings lists the findings under all names of the tool, and returns the names of unreadable ones, too. It reads the
+// lists forwards and then backwards: if another job renames a finding in the meantime, to a newer or an older name, the
+// finding is in the list of its old name or in that of its new one. Most findings have the batch's own name, which
+// comes last and is listed only once.
 func (b *Batch) findings(ctx context.Context, c *Client, namespace string,
 	selector func(tool string) fields.Selector) (findings []v1alpha1.Finding, unreadable []string, err error) {
 	names := b.names()
