@@ -431,7 +431,7 @@ func TestBecauseSaysWhatChanged(t *testing.T) {
 	}
 }
 
-// Only a finding with a decision can be in doubt; a new decision ends the doubt.
+// Only a finding with a decision is put in doubt. The doubt stays while the decision is withdrawn: an undo may restore it.
 func TestADoubtIsKeptWithTheDecision(t *testing.T) {
 	l := newLife(t)
 	result := inFile("a.go", "", 5)
@@ -448,6 +448,15 @@ func TestADoubtIsKeptWithTheDecision(t *testing.T) {
 	}
 	l.scans(result)
 	harness.Same(t, "doubt after a scan that changes nothing", doubt, l.findings[name].Spec.Doubt)
+	muted := l.findings[name].Spec.Triage
+	l.decideNothing(name)
+	l.observe()
+	result.Related = []sarif.Location{{Path: "b.go", Line: 1}}
+	l.scans(result)
+	harness.Same(t, "doubt after a certain change while nobody decides", doubt, l.findings[name].Spec.Doubt)
+	l.findings[name].Spec.Triage = muted
+	l.observe()
+	harness.Same(t, "why the restored decision is stale", "in doubt: "+doubt.Reason, findingstate.WhyStale(l.findings[name]))
 	l.lost = func(int) bool { return false } // no scan completes
 	for _, line := range []int32{500, 900} {
 		result.Location.Line = line

@@ -324,13 +324,10 @@ func (ch *change) replaces(now *v1alpha1.Finding, scanID string) {
 	ch.spec.Doubt = doubtOf(ch.doubt, now, scanID)
 }
 
-// doubtOf returns the doubt to store with the finding. Doubt is stored only with a decision in force, because the
-// decision may belong to another problem.
+// doubtOf returns the doubt to store with the finding. A new doubt is stored only with a decision in force, because the
+// decision may belong to another problem. A stored one stays without it, because an undo may restore the decision.
 func doubtOf(doubt recognition.Doubt, before *v1alpha1.Finding, scanID string) *v1alpha1.FindingDoubt {
-	if !findingstate.Decided(before) {
-		return nil
-	}
-	if doubt != "" {
+	if doubt != "" && findingstate.Decided(before) {
 		return &v1alpha1.FindingDoubt{Reason: string(doubt), ScanID: scanID}
 	}
 	return before.Spec.Doubt
