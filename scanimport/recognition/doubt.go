@@ -162,6 +162,8 @@ func (c *pairContext) certain(by Rung, r *Evidence, k *Known) bool {
 		return c.moved(r, k)
 	case by == Package:
 		return c.samePackage(r, &k.Evidence)
+	case c.backElsewhere(r, k):
+		return false
 	case r.Rule != k.Rule || otherSubject(r, &k.Evidence):
 		return false
 	case !k.Cut && c.ownFingerprint(r, &k.Evidence):
@@ -175,6 +177,13 @@ func (c *pairContext) certain(by Rung, r *Evidence, k *Known) bool {
 	}
 	return r.Message == k.Message && !otherCode(r, &k.Evidence) &&
 		(r.Line == k.Line || c.shifts[shifted{r.Path, r.Line - k.Line}] > 1)
+}
+
+// backElsewhere reports whether a closed finding with a decision is back at another line of its file, and not together
+// with others: equal code may have been written anew, for another purpose. A resource is still the same one.
+func (c *pairContext) backElsewhere(r *Evidence, k *Known) bool {
+	return k.Closed && k.Decision != "" && r.Line != k.Line && !equal(r.Resource, k.Resource) &&
+		c.shifts[shifted{r.Path, r.Line - k.Line}] < 2
 }
 
 // moved reports whether a move to another path is certain: by another file with the same rename, because all other
@@ -287,6 +296,8 @@ func (m *matcher) weakness(c *pairContext, by Rung, r *Evidence, k *Known) Doubt
 		return DoubtFingerprint
 	case r.Message == k.Message && !otherCode(r, &k.Evidence) && c.otherColumn(r, k):
 		return DoubtCount
+	case c.backElsewhere(r, k):
+		return DoubtBack
 	case r.Line == k.Line:
 		return DoubtMessage
 	case by == Earlier || by == Fingerprint:

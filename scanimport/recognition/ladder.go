@@ -41,6 +41,9 @@ const (
 	DoubtLine Doubt = "line moved, and no code to compare"
 	// DoubtPlace: several are at one place, or alike in one file, and what distinguished them has changed.
 	DoubtPlace Doubt = "several results at one place, and what told them apart has changed"
+	// DoubtBack: a closed finding with a decision is at another line, and no other pair confirms it: equal code may have
+	// been written anew.
+	DoubtBack Doubt = "was closed, and is back at another line"
 	// DoubtMessage: the place is the same, but the message, the code, the resource or the package differs.
 	DoubtMessage Doubt = "message or code changed, and only the place is the same"
 	// DoubtFingerprint: the finding was stored before whole fingerprints were known, there is no code to compare, and it
