@@ -78,6 +78,11 @@ func without(list []int, leftOut func(int) bool) []int {
 	return slices.DeleteFunc(slices.Clone(list), leftOut)
 }
 
+// split divides a list into the members that meet the condition, and the others.
+func split(list []int, meets func(int) bool) (those, others []int) {
+	return without(list, func(i int) bool { return !meets(i) }), without(list, meets)
+}
+
 func (m *matcher) freeOf(results []int) []int {
 	return without(results, func(i int) bool { return !m.free(i) })
 }

@@ -409,6 +409,17 @@ var cases = map[string]one{
 	"masked code of two at one place in another order": {"each keeps its own finding", "",
 		append(muted(open(ev("R", "a", 5, message("m"), masked("x")))), open(ev("R", "a", 5, message("m"), masked("y")))...),
 		[]Evidence{ev("R", "a", 5, message("m"), masked("y")), ev("R", "a", 5, message("m"), masked("x"))}, nil, []int{1, 0}, 0},
+	"masked code of two at one place goes, and another secret comes": {"the undecided one stays open", "",
+		append(muted(open(ev("R", "a", 5, message("m"), masked("x")))), open(ev("R", "a", 5, message("m"), masked("y")))...),
+		[]Evidence{ev("R", "a", 5, message("m"), masked("z"))}, nil, []int{1}, 1},
+	"masked code of a muted one alone at its place goes, and another secret comes": {"it is told by the doubt", "",
+		muted(open(ev("R", "a", 5, message("m"), masked("x")))), []Evidence{ev("R", "a", 5, message("m"), masked("z"))}, nil, []int{0}, 1},
+	"masked code of two at one place goes, and a result shows none": {"it may be either, and decided ones come first", "",
+		append(muted(open(ev("R", "a", 5, message("m"), masked("x")))), open(ev("R", "a", 5, message("m"), masked("y")))...),
+		[]Evidence{ev("R", "a", 5, message("m"))}, nil, []int{0}, 1},
+	"masked code of two at one place was not stored, and one is left": {"it may be either, and decided ones come first", "",
+		append(muted(open(ev("R", "a", 5, message("m")))), open(ev("R", "a", 5, message("m")))...),
+		[]Evidence{ev("R", "a", 5, message("m"), masked("x"))}, nil, []int{0}, 1},
 	"masked code moves, and no line confirms it": {"another secret may look the same", "",
 		open(ev("R", "a", 5, message("m"), masked("x"))), []Evidence{ev("R", "a", 90, message("m"), masked("x"))}, nil, []int{0}, 1},
 	"masked code moves together, and one is other code": {"lines do not confirm that one", "",
@@ -754,12 +765,13 @@ func TestManyResultsAtOnePlaceThatMovedAreComparedOnce(t *testing.T) {
 // Masked code tells them apart, and each is looked up once for it, also before its digest was stored.
 func TestManyResultsWithMaskedCodeAtOnePlaceAreComparedOnce(t *testing.T) {
 	const many = 300
-	compared, original := 0, slices.Clone(spots)
-	t.Cleanup(func() { spots = original })
-	for i, spotOf := range original {
-		spots[i] = func(e *Evidence) spot {
+	compared := 0
+	for _, spotOf := range []*func(*Evidence) spot{&withMasked, &atPlace} {
+		original := *spotOf
+		t.Cleanup(func() { *spotOf = original })
+		*spotOf = func(e *Evidence) spot {
 			compared++
-			return spotOf(e)
+			return original(e)
 		}
 	}
 	var now []Evidence

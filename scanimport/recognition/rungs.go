@@ -47,38 +47,46 @@ type spot struct {
 	masked string
 }
 
-// spots holds what samePlaces compares, best first: several at one place may differ in masked code.
-var spots = []func(e *Evidence) spot{
-	func(e *Evidence) spot { return spot{placeOf(e), e.Masked} },
-	func(e *Evidence) spot { return spot{place: placeOf(e)} },
-}
+// atPlace and withMasked return what samePlaces compares.
+var (
+	atPlace    = func(e *Evidence) spot { return spot{place: placeOf(e)} }
+	withMasked = func(e *Evidence) spot { return spot{placeOf(e), e.Masked} }
+)
 
 // samePlaces returns the pairs of results and findings at the same line and column, and of several there first those
-// with the same masked code.
+// with the same masked code. Different masked code is another secret: it takes an undecided finding first, so that no
+// decision passes to it while that one is closed.
 func (m *matcher) samePlaces(results, known []int) []Match {
-	var pairs []Match
-	for _, spotOf := range spots {
-		if len(results) == 0 || len(known) == 0 {
-			break
-		}
-		there, paired := make(map[spot][]int, len(known)), map[int]bool{}
-		for _, k := range known {
-			at := spotOf(m.finding(k))
-			there[at] = append(there[at], k)
-		}
-		results = without(results, func(r int) bool {
-			at := spotOf(m.result(r))
-			ks := there[at]
-			if len(ks) == 0 {
-				return false
-			}
-			pairs = append(pairs, Match{Result: r, Known: ks[0]})
-			there[at], paired[ks[0]] = ks[1:], true
-			return true
-		})
-		known = without(known, func(k int) bool { return paired[k] })
+	same, results, known := m.sameSpots(results, known, withMasked)
+	unmasked, masked := split(results, func(r int) bool { return m.result(r).Masked == "" })
+	unknown, _, known := m.sameSpots(unmasked, known, atPlace)
+	first, last := split(known, func(k int) bool { return m.finding(k).Masked == "" || m.decided(k) == "" })
+	other, _, _ := m.sameSpots(masked, slices.Concat(first, last), atPlace)
+	return slices.Concat(same, unknown, other)
+}
+
+// sameSpots pairs results and findings at the same spot, in order, and returns what is left.
+func (m *matcher) sameSpots(results, known []int,
+	spotOf func(e *Evidence) spot) (pairs []Match, freeResults, freeKnown []int) {
+	if len(results) == 0 || len(known) == 0 {
+		return nil, results, known
 	}
-	return pairs
+	there, paired := make(map[spot][]int, len(known)), map[int]bool{}
+	for _, k := range known {
+		at := spotOf(m.finding(k))
+		there[at] = append(there[at], k)
+	}
+	freeResults = without(results, func(r int) bool {
+		at := spotOf(m.result(r))
+		ks := there[at]
+		if len(ks) == 0 {
+			return false
+		}
+		pairs = append(pairs, Match{Result: r, Known: ks[0]})
+		there[at], paired[ks[0]] = ks[1:], true
+		return true
+	})
+	return pairs, freeResults, without(known, func(k int) bool { return paired[k] })
 }
 
 // earlier takes over the pairs by name, for findings without stored evidence.
