@@ -62,8 +62,11 @@ func looksVolatile(analysis string) bool { return withoutRun(analysis) != analys
 // sameProblem is what a result and a finding of another analysis have in common if they are the same problem.
 type sameProblem struct{ rule, path, evidence string }
 
+// problemOf leaves out that the code is masked, which an earlier version did not store.
 func problemOf(spec *v1alpha1.FindingSpec) sameProblem {
-	return sameProblem{rule: spec.RuleID, path: spec.Details.Place().FilePath, evidence: spec.Evidence}
+	evidence := fingerprints.ParseEvidence(spec.Evidence)
+	evidence.Masked = false
+	return sameProblem{rule: spec.RuleID, path: spec.Details.Place().FilePath, evidence: evidence.String()}
 }
 
 // knownElsewhere looks for the new results among the open findings of other analyses, separately in each analysis. What

@@ -115,6 +115,16 @@ func TestGuardAnalysis(t *testing.T) {
 	harness.Same(t, "the warning if one result is a finding of this analysis", "", warning)
 }
 
+// An earlier version did not store that code is masked, and an unchanged finding keeps its evidence.
+func TestMaskedCodeStoredByAnEarlierVersionIsKnownInAnotherAnalysis(t *testing.T) {
+	of := func(analysis, evidence string) v1alpha1.FindingSpec {
+		return v1alpha1.FindingSpec{RuleID: "R", Analysis: analysis, Evidence: evidence}
+	}
+	p := plan{changes: []change{{action: ActionCreate, spec: of("frontend", "message.code..5..masked")}}}
+	p.knownElsewhere("frontend", &known{others: []v1alpha1.Finding{{Spec: of("backend", "message.code..5")}}})
+	harness.Same(t, "results known in the other analysis", 1, p.elsewhere["backend"].n)
+}
+
 func TestGuardRefusals(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason             string
