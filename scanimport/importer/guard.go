@@ -34,9 +34,10 @@ func guardClosing(open, toClose int, dryRun bool) error {
 // guardFolder refuses a scan whose files all lie outside of the project's folder, if it would close or move open
 // findings in that folder, or reopen decided ones for another file: it is most likely a scan of another folder, such as
 // that of a deleted project. Without such findings, the paths are relative to the folder. If the project already has
-// results outside of the folder, the scan is its own: the job of a deleted project usually has none there.
+// results in files outside of the folder, the scan is its own: the job of a deleted project usually has none there. A
+// result without a file may be the same in every folder.
 func guardFolder(project, outside string, p *plan) error {
-	if outside == "" || p.unchanged > 0 {
+	if outside == "" || p.unchangedInFiles > 0 {
 		return nil
 	}
 	lost := 0
@@ -47,7 +48,7 @@ func guardFolder(project, outside string, p *plan) error {
 		case ch.before.Spec.Closed != nil && (ch.action != ActionReopen || !findingstate.Decided(ch.before)):
 		case provision.Holds(outside, provision.Clean(ch.before.Spec.Details.Place().FilePath)):
 			lost++
-		case ch.action == ActionUpdate:
+		case ch.action == ActionUpdate && ch.before.Spec.Details.Place().FilePath != "":
 			return nil
 		}
 	}

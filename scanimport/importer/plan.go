@@ -49,8 +49,9 @@ type plan struct {
 	changes []change
 	// open is the number of existing findings that are not closed.
 	open int
-	// unchanged is the number of results whose finding is already up to date.
-	unchanged int
+	// unchanged is the number of results whose finding is already up to date; unchangedInFiles is that of findings in
+	// files.
+	unchanged, unchangedInFiles int
 	// toClose is the number of open findings that the scan no longer reports. They are closed only if the batch is
 	// complete.
 	toClose int
@@ -261,6 +262,9 @@ func (p *plan) rename(c *scanContext, k *known, finding *v1alpha1.Finding) {
 func (p *plan) add(ch change) {
 	if ch.action == ActionKeep {
 		p.unchanged++
+		if ch.before.Spec.Details.Place().FilePath != "" {
+			p.unchangedInFiles++
+		}
 		return
 	}
 	if ch.before != nil {

@@ -171,9 +171,15 @@ func TestGuardFolder(t *testing.T) {
 		if err := guardFolder("api", tc.outside, &plan{changes: []change{tc.change}}); (err != nil) != tc.refused {
 			t.Errorf("%s: %v, want refused %t", name, err, tc.refused)
 		}
-		own := &plan{changes: []change{tc.change, {action: ActionUpdate, before: at("tools/x.py", false)}}}
-		if err := guardFolder("api", tc.outside, own); err != nil {
-			t.Errorf("%s, beside a known result outside of the folder: %v", name, err)
+		for path, allows := range map[string]bool{"tools/x.py": true, "": false} {
+			for _, action := range []Action{ActionUpdate, ActionKeep} {
+				var p plan
+				p.add(tc.change)
+				p.add(change{action: action, before: at(path, false)})
+				if err := guardFolder("api", tc.outside, &p); (err != nil) != (tc.refused && !allows) {
+					t.Errorf("%s, beside a known result in the file %q (%s): %v", name, path, action, err)
+				}
+			}
 		}
 	}
 }
