@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
 // Base is the base branch of a pull request, as known from the findings of its repository.
@@ -296,6 +297,11 @@ func (out *Compared) warnOfUnsuppressed(tool string, results []reported, matches
 // left. issues is what Base.Own returns for the tool, or nil.
 func pairBase(results []reported, k *known, issues func(known ResultSet) Distances) ([]reported, []match) {
 	matches := pair(results, k, nil)
+	for i := range matches {
+		if matches[i].otherThanMuted(&results[i].spec) {
+			matches[i] = match{}
+		}
+	}
 	distances := ownOf(results, matches, issues)
 	var others []reported
 	inDoubt := false
@@ -341,6 +347,20 @@ func ownOf(results []reported, matches []match, issues func(known ResultSet) Dis
 		}
 	}
 	return own
+}
+
+// otherThanMuted reports whether somebody muted the finding, but perhaps another problem than that of the result: the
+// result has other code, and with it the decision would be stale. As known from the base it would pass every gate, and
+// be muted after the merge. The code that the decision was about stays known, even if the base has changed it since.
+func (m *match) otherThanMuted(result *v1alpha1.FindingSpec) bool {
+	if !m.inDoubt() || !m.otherCode() || findingstate.UserStatus(m.before) != v1alpha1.UserStatusMuted {
+		return false
+	}
+	merged := *m.before
+	merged.Spec = *result
+	merged.Spec.Triage = m.before.Spec.Triage
+	merged.Spec.Triage.Basis = findingstate.RestsOn(m.before)
+	return findingstate.Stale(&merged)
 }
 
 // inDoubt reports whether the result may be a different problem than its finding.

@@ -242,6 +242,12 @@ func (m *match) addsDoubt() bool {
 	return m.doubt != "" && !m.doubted && findingstate.Decided(m.before)
 }
 
+// otherCode reports whether the result is known to have other code than the finding.
+func (m *match) otherCode() bool {
+	was, is := m.was.Code(), m.is.Code()
+	return was != "" && is != "" && was != is
+}
+
 // because describes the rung by which a finding was recognised and what has changed: "moved from a.go", "message
 // changed".
 func (m *match) because() string {
@@ -259,7 +265,7 @@ func (m *match) because() string {
 	add(was.Line != is.Line, "line %d before", was.Line)
 	add(was.Version != is.Version, "version %s before", cmp.Or(was.Version, "unknown"))
 	add(was.Message != is.Message && was.Message != "", "message changed")
-	add(was.Code() != is.Code() && was.Code() != "" && is.Code() != "", "code changed")
+	add(m.otherCode(), "code changed")
 	add(was.Fingerprint != is.Fingerprint && was.Fingerprint != "" && is.Fingerprint != "", "fingerprint changed")
 	why := "recognised by " + string(m.rung)
 	if m.rung == recognition.Unchanged {

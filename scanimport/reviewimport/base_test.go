@@ -2,6 +2,7 @@ package reviewimport
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -222,15 +224,72 @@ func TestOfTwoDoubtfulMatchesTheNearerCounts(t *testing.T) {
 	harness.Same(t, "open, resolved, known", [3]int{0, 1, 1}, [3]int{s.Open, s.Resolved, s.Base.Known})
 }
 
-func TestAnotherSecretBesideAMaskIsKnownFromTheBaseInDoubt(t *testing.T) {
-	for code, inDoubt := range map[string]int{`pw = "dummy" # ***`: 0, `pw = "real" # ***`: 1} {
-		base := describedBy(secretWith(`pw = "dummy" # ***`))
+// mutedAfter mutes the finding, which had the code of the other one when somebody decided.
+func mutedAfter(f, decided *found) {
+	f.Facts.Triage = v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusMuted, Basis: findingstate.Basis(&decided.Facts)}
+}
+
+// It would pass the gate as known from the base, and be muted after the merge.
+func TestOtherCodeInThePlaceOfAMutedFindingIsAnIssue(t *testing.T) {
+	for _, tc := range []struct {
+		reason string
+		first  []string // become issues in c0, and stay open
+		base   string
+		muted  string                      // the finding of the base as it was when somebody muted it; empty: nobody has
+		change func(*v1alpha1.FindingSpec) // of the base, may be nil
+		result string
+		known  int
+	}{
+		{"at its line", nil, "10 eval:eval(a)", "10 eval:eval(a)", nil, "10 eval:eval(b)", 0},
+		{"near its line", nil, "10 eval:eval(a)", "10 eval:eval(a)", nil, "14 eval:eval(b)", 0},
+		{"and it is an issue already", []string{"14 eval:eval(b)"}, "10 eval:eval(a)", "10 eval:eval(a)", nil, "14 eval:eval(b)", 0},
+		{"muted before decisions recorded their basis", nil, "10 eval:eval(a)", "10 eval:eval(a)",
+			func(spec *v1alpha1.FindingSpec) { spec.Triage.Basis = "" }, "10 eval:eval(b)", 0},
+		{"the base has changed since, in another way", nil, "10 eval:eval(c)", "10 eval:eval(a)", nil, "10 eval:eval(b)", 0},
+		{"the base has changed since, and the branch has not", nil, "10 eval:eval(c)", "10 eval:eval(a)", nil, "10 eval:eval(a)", 1},
+		{"nobody muted it", nil, "10 eval:eval(a)", "", nil, "14 eval:eval(b)", 1},
+		{"it is confirmed", nil, "10 eval:eval(a)", "10 eval:eval(a)",
+			func(spec *v1alpha1.FindingSpec) { spec.Triage.UserStatus = v1alpha1.UserStatusActive }, "14 eval:eval(b)", 1},
+		{"the same code", nil, "10 eval:eval(a)", "10 eval:eval(a)", nil, "40 eval:eval(a)", 1},
+		{"no code, and the scanner rates it higher", nil, "10 eval", "10 eval", func(spec *v1alpha1.FindingSpec) {
+			spec.Details.Severity, spec.Triage.Basis = v1alpha1.LevelLow, "severity=low"
+		}, "14 eval", 1},
+	} {
+		base := results(tc.base)
+		if tc.muted != "" {
+			mutedAfter(&base[0], &results(tc.muted)[0])
+		}
+		if tc.change != nil {
+			tc.change(&base[0].Facts)
+		}
+		c := newCluster()
+		c.importsResults(t, "c0", results(tc.first...), nil)
+		im := New(c.serve(t, base, start.Add(-time.Hour)), pr, Options{DryRun: true})
+		s, err := im.Import(t.Context(), &Commit{SHA: "c1", ReviewedAt: start.Add(time.Hour)}, []*importer.Batch{batchOf("ESLint", tc.result)})
+		harness.Must(t, err)
+		harness.Same(t, tc.reason+": known, open", [2]int{tc.known, 1 - tc.known}, [2]int{s.Base.Known, s.Open})
+	}
+}
+
+func TestAnotherSecretBesideAMaskIsKnownFromTheBaseInDoubtUnlessItIsMuted(t *testing.T) {
+	const dummy, secret = `pw = "dummy" # ***`, `pw = "real" # ***`
+	for _, tc := range []struct {
+		code                 string
+		muted                bool
+		known, inDoubt, open int
+	}{
+		{dummy, false, 1, 0, 0}, {secret, false, 1, 1, 0}, {dummy, true, 1, 0, 0}, {secret, true, 0, 0, 1},
+	} {
+		base := describedBy(secretWith(dummy))
+		if tc.muted {
+			mutedAfter(&base[0], &base[0])
+		}
 		c := newCluster()
 		c.importsResults(t, "c0", nil, nil)
 		im := New(c.serve(t, base, start.Add(-time.Hour)), pr, Options{DryRun: true})
-		s, err := im.Import(t.Context(), &Commit{SHA: "c1", ReviewedAt: start.Add(time.Hour)}, []*importer.Batch{secretWith(code)})
+		s, err := im.Import(t.Context(), &Commit{SHA: "c1", ReviewedAt: start.Add(time.Hour)}, []*importer.Batch{secretWith(tc.code)})
 		harness.Must(t, err)
-		harness.Same(t, code+": known, in doubt", [2]int{1, inDoubt}, [2]int{s.Base.Known, s.Base.InDoubt})
+		harness.Same(t, fmt.Sprintf("%s, muted %t: known, in doubt, open", tc.code, tc.muted), [3]int{tc.known, tc.inDoubt, tc.open}, [3]int{s.Base.Known, s.Base.InDoubt, s.Open})
 	}
 }
 
