@@ -29,8 +29,8 @@ type Base struct {
 	Scanned func(batches []*Batch) (scanned map[string]bool, all bool)
 	// Held reports whether a file is in the folder of a project of the repository. Set it with Scanned.
 	Held func(file string) bool
-	// Since is when the pull request began. A finding closed later still counts as present in the base; one detected later
-	// cannot have been fixed by the pull request.
+	// Since is when the pull request began. A finding closed later still counts as present in the base; one detected or
+	// reopened later cannot have been fixed by the pull request.
 	Since time.Time
 	// Own prepares the comparison of a tool's results with the open issues of the pull request. The function that it
 	// returns reports which results are, or may be, such issues, given the results that the base has. A doubtful match in
@@ -513,13 +513,13 @@ func ofJobs(batches []*Batch, past history, findings []v1alpha1.Finding) map[str
 	return names
 }
 
-// hadOpen reports whether the finding was in the base when the pull request began, and is open.
+// hadOpen reports whether the finding is open, and was when the pull request began.
 func (b Base) hadOpen(f *v1alpha1.Finding) bool {
-	detected := f.CreationTimestamp.Time
-	if at := f.Spec.DetectedAt; at != nil {
-		detected = at.Time
-	}
-	return f.Spec.Closed == nil && !detected.After(b.Since)
+	next := slices.IndexFunc(f.Status.Transitions, func(t v1alpha1.Transition) bool {
+		return t.At.After(b.Since) && (t.Type == v1alpha1.TransitionClosed || t.Type == v1alpha1.TransitionReopened)
+	})
+	wasClosed := next >= 0 && f.Status.Transitions[next].Type == v1alpha1.TransitionReopened
+	return f.Spec.Closed == nil && !wasClosed && !findingstate.CreatedAt(f).After(b.Since)
 }
 
 // countFixed counts the open findings of the base that the batches of their own scan job do not report.

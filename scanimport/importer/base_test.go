@@ -43,6 +43,36 @@ func TestABaseOfWhichNoScanHasSucceededIsNamed(t *testing.T) {
 	}
 }
 
+// The author of a pull request would read that it fixed what the base has broken since.
+func TestOnlyFindingsThatWereOpenWhenThePullRequestBeganAreFixed(t *testing.T) {
+	began := time.Now()
+	change := func(kind v1alpha1.TransitionType, after time.Duration) v1alpha1.Transition {
+		return v1alpha1.Transition{Type: kind, At: v1alpha1.NewTime(began.Add(after))}
+	}
+	const closed, reopened, day = v1alpha1.TransitionClosed, v1alpha1.TransitionReopened, 24 * time.Hour
+	for _, tc := range []struct {
+		reason  string
+		changes []v1alpha1.Transition
+		fixed   int
+	}{
+		{"open all the time", nil, 1},
+		{"decided about since", []v1alpha1.Transition{change(v1alpha1.TransitionTriaged, day)}, 1},
+		{"reopened before", []v1alpha1.Transition{change(closed, -2*day), change(reopened, -day)}, 1},
+		{"reopened since", []v1alpha1.Transition{change(closed, -day), change(reopened, day)}, 0},
+		{"closed and reopened since", []v1alpha1.Transition{change(closed, day), change(reopened, 2*day)}, 1},
+	} {
+		l := newLife(t)
+		l.scans(found(5, "x", false))
+		findings := l.there()
+		findings[0].Spec.DetectedAt = new(v1alpha1.NewTime(began.Add(-3 * day)))
+		findings[0].Status.Transitions = tc.changes
+		out, batch := &Compared{Known: ResultSet{}}, suppressing()
+		harness.Must(t, out.compare(t.Context(), Base{Since: began}, &v1alpha1.Repository{}, coverage{batches: []*Batch{batch}}, nil,
+			l.memory.scans[batch.Tool], findings))
+		harness.Same(t, tc.reason+": fixed", tc.fixed, out.Fixed)
+	}
+}
+
 // A comment that hides a problem of the base can be removed without an issue, so people must hear of it.
 func TestARemovedSuppressionIsWarnedOf(t *testing.T) {
 	external := func(line int32, code string) sarif.Result {
