@@ -176,6 +176,7 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 	places map[*Batch]int, past history, findings []v1alpha1.Finding) error {
 	batches := covered.batches
 	out.warnOfUnscanned(batches, past, findings)
+	out.warnOfProjects(covered, past, findings)
 	out.warnOfCategory(batches[0], past)
 	results, err := b.report(ctx, repository, batches, places)
 	if err != nil {
@@ -238,6 +239,25 @@ func (out *Compared) warnOfUnscanned(batches []*Batch, past history, findings []
 		case len(past) > 0:
 			out.Warnings = append(out.Warnings, fmt.Sprintf("No scan of the base with %s has succeeded yet: results without a finding in the base count as new. Import a scan of the base branch", name))
 		}
+	}
+}
+
+// warnOfProjects names the scanned projects of which the base has neither a successful scan nor a finding, if it has a
+// scan of another project.
+func (out *Compared) warnOfProjects(covered coverage, past history, findings []v1alpha1.Finding) {
+	left := maps.Clone(covered.scanned)
+	for _, scan := range past {
+		if scan.succeeded {
+			delete(left, string(scan.project))
+		}
+	}
+	for i := range findings {
+		delete(left, string(findings[i].Spec.ProjectRef.Name))
+	}
+	if past.succeeded() && len(left) > 0 {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("The base has no successful scan with %s of these projects, so all their "+
+			"results count as new: %s. If they were never scanned, import a scan of the base branch",
+			covered.batches[0].Tool, strings.Join(slices.Sorted(maps.Keys(left)), ", ")))
 	}
 }
 

@@ -43,6 +43,39 @@ func TestABaseOfWhichNoScanHasSucceededIsNamed(t *testing.T) {
 	}
 }
 
+// Otherwise a gate fails because of problems that the base has, too, and nobody knows why.
+func TestAProjectThatTheBaseNeverScannedIsNamed(t *testing.T) {
+	scan := func(name, project string, outcome v1alpha1.ScanOutcome) (s v1alpha1.Scan) {
+		s.Name, s.Spec.ProjectRef.Name, s.Spec.Outcome = name, v1alpha1.ResourceName(project), outcome
+		return s
+	}
+	ofWeb := v1alpha1.Finding{}
+	ofWeb.Spec.ProjectRef.Name = "web"
+	api := scan("s-1", "api", v1alpha1.ScanSucceeded)
+	for _, tc := range []struct {
+		reason   string
+		scans    []v1alpha1.Scan
+		findings []v1alpha1.Finding
+		warned   bool
+	}{
+		{"it has neither a scan nor a finding", []v1alpha1.Scan{api}, nil, true},
+		{"its only scan failed", []v1alpha1.Scan{api, scan("s-2", "web", v1alpha1.ScanFailed)}, nil, true},
+		{"its scan found nothing", []v1alpha1.Scan{api, scan("s-2", "web", v1alpha1.ScanSucceeded)}, nil, false},
+		{"its scans are deleted", []v1alpha1.Scan{api}, []v1alpha1.Finding{ofWeb}, false},
+		{"no project was scanned", nil, nil, false},
+	} {
+		past, out := history{}, &Compared{Known: ResultSet{}}
+		past.add(tc.scans)
+		covered := coverage{batches: []*Batch{{Tool: "lint"}}, scanned: map[string]bool{"api": true, "web": true}}
+		harness.Must(t, out.compare(t.Context(), Base{}, &v1alpha1.Repository{}, covered, nil, past, tc.findings))
+		want := map[bool]string{true: "The base has no successful scan with lint of these projects, so all their results count as new: web."}[tc.warned]
+		if warned := strings.Join(out.Warnings, "\n"); !strings.HasPrefix(warned, want) || want == "" && strings.Contains(warned, "projects") {
+			t.Errorf("%s: warnings %q, want %q", tc.reason, warned, want)
+		}
+		harness.Same(t, tc.reason+": projects", map[string]bool{"api": true, "web": true}, covered.scanned)
+	}
+}
+
 // The author of a pull request would read that it fixed what the base has broken since.
 func TestOnlyFindingsThatWereOpenWhenThePullRequestBeganAreFixed(t *testing.T) {
 	began := time.Now()
@@ -171,6 +204,7 @@ func TestAFindingOfAnotherAnalysisIsNotKnownToHaveMoved(t *testing.T) {
 	}
 
 	// The scanned projects do not include that of the findings, but a result belongs to none.
+	l.memory.scans["lint"]["s-api"] = pastScan{series: series{v1alpha1.CategoryPackage, "a"}, project: "api", succeeded: true}
 	base.Scanned = func([]*Batch) (map[string]bool, bool) { return map[string]bool{"api": true}, true }
 	base.Held = func(file string) bool { return strings.HasPrefix(file, "api/") }
 	for path, want := range map[string]struct{ known, warnings int }{"b/lock": {0, 1}, "a/lock": {2, 0}, "api/lock": {0, 0}} {

@@ -23,6 +23,7 @@ type series struct {
 // pastScan holds the relevant facts of a recorded scan.
 type pastScan struct {
 	series
+	project   v1alpha1.ResourceName
 	startedAt time.Time
 	succeeded bool
 	// recordedAt is when the import began, or, after a restore, when the Scan was created again.
@@ -62,7 +63,7 @@ func (h history) add(scans []v1alpha1.Scan) {
 		}
 		spec := &scans[i].Spec
 		h[scans[i].Name] = pastScan{
-			series: series{spec.Category, spec.Analysis}, startedAt: scans[i].Began(),
+			series: series{spec.Category, spec.Analysis}, project: spec.ProjectRef.Name, startedAt: scans[i].Began(),
 			recordedAt: scans[i].CreationTimestamp.Time, completedAt: ptr.Deref(spec.CompletedAt, v1alpha1.Time{}).Time,
 			succeeded: spec.Outcome == v1alpha1.ScanSucceeded,
 			wrote:     scans[i].WroteFindings(),
