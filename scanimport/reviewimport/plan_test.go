@@ -646,6 +646,41 @@ func TestAPullRequestKeepsWhatIsNotSaidAnew(t *testing.T) {
 	harness.ErrorContains(t, "in one of several clusters", err, merged+" at the API server https://here: kubectl delete")
 }
 
+// A repository that has moved numbers its pull requests from 1 again. What the base has closed since the earlier one
+// would count as known.
+func TestTheReviewOfAnEarlierPullRequestTakesNoCommit(t *testing.T) {
+	const earlier = "as after a move of the repository, have a cluster administrator delete the review: kubectl delete review "
+	for _, tc := range []struct {
+		reason          string
+		opened          time.Duration // after the review was created
+		recorded, given string        // providers; the repository's is github
+		commit          string
+		refused         string
+	}{
+		{"opened before", -time.Hour, "github", "", "c1", ""},
+		{"clocks differ", 4 * time.Minute, "github", "", "c1", ""},
+		{"opened later", 6 * time.Minute, "github", "", "c1", "the pull request was opened at 2026-02-01T10:06:00Z, after its review was created (2026-02-01T10:00:00Z)"},
+		{"opened later, by a wrong clock", 6 * time.Minute, "github", "", "c0", ""},
+		{"of another provider", -time.Hour, "gitlab", "", "c1", `its review names the provider "gitlab", but the pull request is at "github"`},
+		{"given as of another provider", -time.Hour, "github", "gitlab", "c1", `--repository shop --pr 7 --provider "gitlab" -n org-acme`},
+		{"given as of its provider", -time.Hour, "gitlab", "gitlab", "c1", ""},
+		{"written in another way", -time.Hour, "GitHub", "", "c1", ""},
+		{"of a provider that is not known", -time.Hour, "", "", "c1", ""},
+		{"of another provider, and the commit is known", -time.Hour, "gitlab", "", "c0", ""},
+	} {
+		c := newCluster()
+		c.importsResults(t, "c0", nil, nil)
+		c.review.Provider = tc.recorded
+		pr := pr
+		pr.OpenedAt, pr.Provider = start.Add(tc.opened), tc.given
+		_, err := New(c.serve(t, nil, start), pr, Options{DryRun: true}).Import(t.Context(), &Commit{SHA: tc.commit}, nil)
+		harness.ErrorContains(t, tc.reason, err, tc.refused)
+		if tc.refused != "" {
+			harness.ErrorContains(t, tc.reason, err, earlier+Name("shop", 7))
+		}
+	}
+}
+
 // Existing clusters contain these names: with a different one a pull request would start over.
 func TestReviewNamesNeverChange(t *testing.T) {
 	harness.Same(t, "name", "r-2v5r7bbr5wgaktrqytlvgo6s3i", Name("shop", 7))

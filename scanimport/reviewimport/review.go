@@ -102,6 +102,31 @@ func (pr *PullRequest) began(review *v1alpha1.Review, next *v1alpha1.ReviewSpec)
 	return at
 }
 
+// refuseAnother returns a RefusedError if the review seems to be that of an earlier pull request with the same number,
+// because the repository has moved: it is older than the pull request, or has another provider. Findings that the base
+// has closed since would count as known, and decisions about the earlier pull request's issues as made for this one.
+// review may be nil. A commit that the review holds belongs to its pull request.
+func (pr *PullRequest) refuseAnother(review *v1alpha1.Review, repository *v1alpha1.Repository, commit *Commit) error {
+	if review == nil || commit == nil || contains(review.Spec.ReviewedCommits, commit.SHA) {
+		return nil
+	}
+	created, opened := review.CreationTimestamp.UTC(), pr.OpenedAt.UTC()
+	was, is := review.Spec.Provider, cmp.Or(importer.OneLine(pr.Provider, maxProvider), repository.Spec.Provider)
+	var because, otherwise string
+	switch {
+	case opened.After(created.Add(importer.ClockSkew)):
+		because = fmt.Sprintf("the pull request was opened at %s, after its review was created (%s)", opened.Format(time.RFC3339), created.Format(time.RFC3339))
+		otherwise = "correct --opened-at (over REST pr_opened_at)"
+	case was != "" && is != "" && !strings.EqualFold(was, is):
+		because = fmt.Sprintf("its review names the provider %q, but the pull request is at %q", was, is)
+		otherwise = fmt.Sprintf("record its provider first, without a commit: kubectl findings review --repository %s --pr %d --provider %q -n %s", pr.Repository, pr.Number, is, pr.Namespace)
+	default:
+		return nil
+	}
+	return &importer.RefusedError{Reason: fmt.Sprintf("a new commit of pull request %d of %s is refused, because %s. If that is the review of an earlier pull request, as after a move of the repository, %s%s. Otherwise %s",
+		pr.Number, pr.Repository, because, takeBack(*pr), losing, otherwise)}
+}
+
 // nextReview returns the review's new spec; current is nil if the review does not exist. A commit that was reviewed
 // before keeps its position. A new one is appended, and the oldest are dropped beyond the limit.
 func nextReview(current *v1alpha1.ReviewSpec, pr PullRequest, repository *v1alpha1.Repository, commit *Commit,
