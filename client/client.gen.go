@@ -3682,7 +3682,8 @@ type TriageOperation struct {
 	// CreatedBy Who created it, such as apikey/ci.
 	CreatedBy string `json:"created_by"`
 
-	// Decided Who had decided about the findings when they were selected, the most frequent first.
+	// Decided Who had decided about the findings, or about the same results in pull requests, when they were selected, the
+	// most frequent first.
 	Decided []TriageOperationDecider `json:"decided"`
 
 	// Detail Why it failed; empty if it did not.

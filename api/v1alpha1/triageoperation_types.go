@@ -274,8 +274,8 @@ type TriageOperationStatus struct {
 	// set exceed what an operation may keep: an undo leaves these as they are.
 	// +optional
 	NotUndoable int32 `json:"notUndoable,omitempty"`
-	// decided lists who had decided about the findings when they were selected, the most frequent first, at most
-	// 10.
+	// decided lists who had decided about the findings, or about the same results in pull requests, when they were
+	// selected, the most frequent first, at most 10.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	// +optional

@@ -343,6 +343,8 @@ func recordPreview(s *scope, set []selected) {
 		}
 		if findingstate.Decided(c.finding) {
 			deciders[c.finding.Spec.Triage.By]++
+		} else if verdict := findingstate.Verdict(c.finding); verdict != nil && verdict.ReviewIssue != "" {
+			deciders[verdict.By]++ // the operation takes precedence over this person, too
 		}
 	}
 	for by, count := range deciders {

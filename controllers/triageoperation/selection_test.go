@@ -83,6 +83,34 @@ func TestANamedFindingIsReadLiveIfTheCacheDoesNotHoldItAndStaysInTheSetIfItDoesN
 	harness.Same(t, "the entry of the one that does not exist", rules.Absent("f-none"), entries[2])
 }
 
+// A finding that only a verdict confirms is muted by the operation: whoever commits it must see whom that overrules.
+func TestAPreviewCountsWhoDecidedAboutAFindingInAPullRequest(t *testing.T) {
+	r, _ := line(t, 1, "", v1alpha1.TriageOperationStatus{})
+	for name, change := range map[string]func(*v1alpha1.Finding){
+		"f-decided": func(f *v1alpha1.Finding) {
+			f.Spec.Triage = v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusMuted, By: "ann@example.com"}
+		},
+		"f-pull-request": func(f *v1alpha1.Finding) {
+			f.Status.Verdict = &v1alpha1.FindingVerdict{ReviewIssue: "i-1", UserStatus: "active", By: "ann@example.com"}
+		},
+		"f-both": func(f *v1alpha1.Finding) {
+			f.Spec.Triage = v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusMuted, By: "bob@example.com"}
+			f.Status.Verdict = &v1alpha1.FindingVerdict{ReviewIssue: "i-2", UserStatus: "active", By: "ann@example.com"}
+		},
+		"f-policy": func(f *v1alpha1.Finding) {
+			f.Status.Verdict = &v1alpha1.FindingVerdict{Policy: "p", UserStatus: "muted", By: "cat@example.com"}
+		},
+		"f-open": func(*v1alpha1.Finding) {},
+	} {
+		harness.Must(t, r.Client.Create(t.Context(), builder.Finding(name).In("org-acme").Mutate(change).Mutate(func(f *v1alpha1.Finding) {
+			f.Spec.RuleID = "G1"
+		}).Build()))
+	}
+	operation, _ := reconciled(t, r, "o-0")
+	harness.Same(t, "who had decided", []v1alpha1.OperationDecider{{By: "ann@example.com", Count: 2}, {By: "bob@example.com", Count: 1}},
+		operation.Status.Decided)
+}
+
 // A leader that was suspended while it kept the set must not replace what the next one has selected since.
 func TestNoPartIsKeptAgainOnceTheSetIsMade(t *testing.T) {
 	now := v1alpha1.NewTime(time.Now())
