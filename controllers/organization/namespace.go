@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -102,8 +104,8 @@ func refuse(namespace *corev1.Namespace, organization *v1alpha1.Organization) (c
 }
 
 // terminating returns the verdict on an organization whose namespace is being deleted. If Kubernetes reports that it
-// fails to empty the namespace, the message quotes the first cause. Kubernetes keeps trying, and a watch reports when
-// that changes.
+// fails to empty the namespace, the message quotes the first cause; else it names the finalizers of others. Kubernetes
+// keeps trying, and a watch reports when that changes.
 func terminating(namespace *corev1.Namespace, reason, message string) conditions.Verdict {
 	for _, condition := range namespace.Status.Conditions {
 		switch condition.Type {
@@ -116,7 +118,28 @@ func terminating(namespace *corev1.Namespace, reason, message string) conditions
 			}
 		}
 	}
+	if held := foreignFinalizers(namespace); len(held) > 0 {
+		message += fmt.Sprintf(" Finalizers hold it or objects in it: %q. If that lasts, have whoever set them remove them.",
+			conditions.Shortened(strings.Join(held, ", ")))
+	}
 	return conditions.NotReady(reason, message)
+}
+
+// foreignFinalizers returns the finalizers of others that hold the namespace or objects in it. Kubernetes lists the
+// latter in the message of a condition, each with the number of objects, which changes all the time and is left out.
+func foreignFinalizers(namespace *corev1.Namespace) []string {
+	held := slices.Clone(namespace.Finalizers)
+	for _, condition := range namespace.Status.Conditions {
+		if condition.Type != corev1.NamespaceFinalizersRemaining || condition.Status != corev1.ConditionTrue {
+			continue
+		}
+		_, list, _ := strings.Cut(condition.Message, ": ")
+		for entry := range strings.SplitSeq(list, ", ") {
+			finalizer, _, _ := strings.Cut(entry, " in ")
+			held = append(held, finalizer)
+		}
+	}
+	return slices.DeleteFunc(held, func(f string) bool { return f == "" || f == v1alpha1.CleanupFinalizer })
 }
 
 // ours reports whether the namespace was created for this very Organization. An earlier Organization of the same name

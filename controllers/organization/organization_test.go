@@ -1,6 +1,7 @@
 package organization
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -427,22 +428,31 @@ func checkReadyMessage(t *testing.T, what string, organization *v1alpha1.Organiz
 }
 
 func TestWhatKeepsANamespaceFromBeingEmptiedIsShown(t *testing.T) {
-	for kind, want := range map[corev1.NamespaceConditionType]string{
-		corev1.NamespaceDeletionContentFailure:   ` Kubernetes fails to empty it: "legal hold".`,
-		corev1.NamespaceDeletionDiscoveryFailure: ` Kubernetes fails to empty it: "legal hold".`,
-		corev1.NamespaceDeletionGVParsingFailure: ` Kubernetes fails to empty it: "legal hold".`,
-		corev1.NamespaceContentRemaining:         "",
+	const fails, remain = ` Kubernetes fails to empty it: "legal hold".`, "Some content in the namespace has finalizers remaining: "
+	hold := func(finalizers string) string {
+		return fmt.Sprintf(" Finalizers hold it or objects in it: %q. If that lasts,", finalizers)
+	}
+	for reason, c := range map[string]struct {
+		kind                     corev1.NamespaceConditionType
+		message, finalizer, want string
+	}{
+		"its content":               {corev1.NamespaceDeletionContentFailure, "legal hold", "", fails},
+		"discovery":                 {corev1.NamespaceDeletionDiscoveryFailure, "legal hold", "", fails},
+		"a group version":           {corev1.NamespaceDeletionGVParsingFailure, "legal hold", "", fails},
+		"nothing":                   {corev1.NamespaceContentRemaining, "findings.appsec.dev has 3 resource instances", "", ""},
+		"our own finalizers":        {corev1.NamespaceFinalizersRemaining, remain + "appsec.dev/cleanup in 3 resource instances", "", ""},
+		"the namespace's finalizer": {corev1.NamespaceContentRemaining, "", "example.com/held", hold("example.com/held")},
+		"finalizers of others": {corev1.NamespaceFinalizersRemaining, remain + "appsec.dev/cleanup in 3 resource instances, " +
+			"example.com/audit in 2 resource instances, foregroundDeletion in 1 resource instances", "", hold("example.com/audit, foregroundDeletion")},
 	} {
 		organization := builder.Organization("acme").Build()
 		organization.UID, organization.Finalizers = "acme", []string{v1alpha1.CleanupFinalizer}
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 			Name: "org-acme", Annotations: map[string]string{v1alpha1.OrganizationUIDAnnotation: "acme"},
-			DeletionTimestamp: new(metav1.Now()), Finalizers: []string{"example.com/held"},
+			DeletionTimestamp: new(metav1.Now()), Finalizers: []string{cmp.Or(c.finalizer, v1alpha1.CleanupFinalizer)},
 		}}
-		namespace.Status.Conditions = []corev1.NamespaceCondition{
-			{Type: kind, Status: corev1.ConditionTrue, Message: "legal hold"},
-		}
-		if want != "" {
+		namespace.Status.Conditions = []corev1.NamespaceCondition{{Type: c.kind, Status: corev1.ConditionTrue, Message: c.message}}
+		if c.want == fails {
 			namespace.Status.Conditions = append(namespace.Status.Conditions, corev1.NamespaceCondition{
 				Type: corev1.NamespaceDeletionContentFailure, Status: corev1.ConditionTrue, Message: "a later one",
 			})
@@ -455,13 +465,13 @@ func TestWhatKeepsANamespaceFromBeingEmptiedIsShown(t *testing.T) {
 			_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "acme"}})
 			harness.Must(t, err)
 			harness.Must(t, stored.Get(t.Context(), types.NamespacedName{Name: "acme"}, organization))
-			checkReadyMessage(t, string(kind), organization, message)
-			harness.Same(t, string(kind)+": it is shown", want != "", strings.Contains(
-				v1alpha1.FindCondition(organization.Status.Conditions, v1alpha1.ConditionReady).Message, "Kubernetes fails"))
+			checkReadyMessage(t, reason, organization, message+c.want)
+			shown := v1alpha1.FindCondition(organization.Status.Conditions, v1alpha1.ConditionReady).Message
+			harness.Same(t, reason+": nothing else is shown", c.want == "", strings.HasSuffix(shown, message))
 		}
-		check("it is created again once it is gone." + want)
+		check("it is created again once it is gone.")
 		harness.Must(t, stored.Delete(t.Context(), organization))
-		check("is being removed." + want)
+		check("is being removed.")
 	}
 }
 
@@ -535,9 +545,16 @@ func removalWaitsUntilTheOrganizationIsEmpty(t *testing.T) {
 
 func removalRemovesTheContentsWhenAsked(t *testing.T) {
 	organization := readyOrganization(t, "forced")
-	repository := testenv.Create(t, env, builder.Repository("repo").In("org-forced").Build())
+	repository := builder.Repository("repo").In("org-forced").Build()
+	repository.Finalizers = []string{"example.com/audit"}
+	env.Create(t, repository)
 	harness.Must(t, env.Client.Delete(t.Context(), organization))
 	env.Patch(t, organization, `{"metadata":{"annotations":{"appsec.dev/remove-contents":"true"}}}`)
+	harness.Eventually(t, func(g Gomega) {
+		ready := v1alpha1.FindCondition(testenv.Get(t, g, env, organization).Status.Conditions, v1alpha1.ConditionReady)
+		g.Expect(ready.Message).To(ContainSubstring(`is being removed. Finalizers hold it or objects in it: "example.com/audit".`))
+	})
+	env.Patch(t, repository, `{"metadata":{"finalizers":null}}`)
 	env.AwaitGone(t, repository, organization)
 
 	// A new organization of the same name starts empty.
