@@ -168,14 +168,20 @@ func find(ctx context.Context, c client.Client, kind string, key client.ObjectKe
 
 // noSuch returns the error for a required object that does not exist, which the ClusterRole of scanners cannot create.
 func noSuch(kind string, key client.ObjectKey) *RefusedError {
-	return required(kind, missing(kind, key))
+	return &RefusedError{missing(kind, key) + mustExist(kind)}
 }
 
-// required adds to a message about a missing object how it can be created.
+// required adds to a message about a missing repository that is known by its full name how it can be found or created.
 func required(kind, reason string) *RefusedError {
-	return &RefusedError{fmt.Sprintf("%s; it must exist before the import; "+
+	return &RefusedError{reason + "; if one of them was renamed or moved, correct its spec.fullName and spec.url" +
+		mustExist(kind)}
+}
+
+// mustExist returns how an object can be created.
+func mustExist(kind string) string {
+	return fmt.Sprintf("; it must exist before the import; "+
 		"creating it requires the verbs create and report on %s.appsec.dev (ClusterRole findings-admin), or spec.imports.create of the Organization, which lets imports create it",
-		reason, kube.Resource(kindName(kind)))}
+		kube.Resource(kindName(kind)))
 }
 
 // missing returns the message that an object does not exist, and how to list those that do.

@@ -59,7 +59,8 @@ func TestARepositoryThatIsGoneAgainIsNamedAsItWasGiven(t *testing.T) {
 	place := Place{Namespace: "org-acme", Repository: "acme/shop", OfPullRequest: true}
 	p := &provisioner{client: &Client{Client: c}, place: place, found: &Found{}}
 	err := p.createRepository(t.Context(), provision.Facts{FullName: place.Repository}, nil)
-	harness.ErrorContains(t, "the refusal", err, `there is no repository with spec.fullName "acme/shop" in namespace`)
+	harness.ErrorContains(t, "the refusal", err, `there is no repository with spec.fullName "acme/shop" in namespace "org-acme": `+
+		"list them with `kubectl get repository -n org-acme`; if one of them was renamed or moved, correct its spec.fullName and spec.url; it must exist")
 }
 
 // Else nobody would learn that a misspelt name has made a repository.
