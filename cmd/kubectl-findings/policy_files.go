@@ -57,7 +57,8 @@ func (p *filedPolicy) keepMode(stored *v1alpha1.TriagePolicy) {
 
 // appliedMode reports whether a file that was applied named the mode. Whether applying one without it removes the mode
 // depends on who applies it, how, and who else has set the mode. A client-side apply stores the last file in an
-// annotation, a server-side apply the fields that it named.
+// annotation, a server-side apply the fields that it named. Helm and what embeds it (Flux's helm-controller,
+// Terraform's provider) compare files that the plugin does not see, but sign the fields that they set.
 func appliedMode(stored *v1alpha1.TriagePolicy) bool {
 	var file struct{ Spec struct{ Mode string } }
 	last := stored.Annotations[corev1.LastAppliedConfigAnnotation]
@@ -67,8 +68,8 @@ func appliedMode(stored *v1alpha1.TriagePolicy) bool {
 	mode := fieldpath.MakePathOrDie("spec", "mode")
 	return slices.ContainsFunc(stored.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
 		var named fieldpath.Set
-		return e.Operation == metav1.ManagedFieldsOperationApply && e.FieldsV1 != nil &&
-			named.FromJSON(e.FieldsV1.GetRawReader()) == nil && named.Has(mode)
+		byFile := e.Operation == metav1.ManagedFieldsOperationApply || strings.Contains(e.Manager, "helm")
+		return byFile && e.FieldsV1 != nil && named.FromJSON(e.FieldsV1.GetRawReader()) == nil && named.Has(mode)
 	})
 }
 

@@ -225,6 +225,8 @@ func TestNoGatePassesAFileThatNoLongerNamesTheMode(t *testing.T) {
 	})
 	clientSide, serverSide := []string{"apply"}, []string{"apply", "--server-side", "--force-conflicts"}
 	from := func(manager string) []string { return append(serverSide, "--field-manager", manager) }
+	// Helm creates an object, and sends a patch of what differs between the last file and the new one.
+	helm, patch := []string{"create", "--field-manager", "helm"}, []string{"patch", "--field-manager", "helm", "--type=merge", "--patch"}
 	const unknown, kept = "the file no longer names spec.mode: write mode: Apply or mode: Preview into it", "the policy keeps mode Apply"
 	for reason, tc := range map[string]struct {
 		first, second []string
@@ -241,6 +243,8 @@ func TestNoGatePassesAFileThatNoLongerNamesTheMode(t *testing.T) {
 		"it is now applied in another way":    {serverSide, nil, "applied", clientSide, unknown, v1alpha1.PolicyApply},
 		"a server-side apply did not name it": {serverSide, nil, "without", serverSide, kept, v1alpha1.PolicyApply},
 		"a client-side apply did not name it": {clientSide, nil, "without", clientSide, kept, v1alpha1.PolicyApply},
+		"Helm named it":                       {helm, nil, "applied", append(patch, `{"spec":{"match":"true","mode":null}}`), unknown, ""},
+		"Helm did not name it":                {helm, nil, "without", append(patch, `{"spec":{"match":"true"}}`), kept, v1alpha1.PolicyApply},
 	} {
 		for _, apply := range [][]string{tc.first, tc.second} {
 			if apply != nil {
