@@ -107,7 +107,7 @@ upload() {
 upload
 # Each rollout of the service stops the imports that run.
 if has status failed && has message '[^"]*stopped before its end (the service is stopping)[^"]*'; then
-  say "the service was stopping during the import: uploading once more"
+  say "the service was stopping during the import (upload $id): uploading once more"
   upload
 fi
 harmless <"$answer"

@@ -482,7 +482,7 @@ func TestTheScriptForCIUploadsOnceMoreIfTheServiceWasStopping(t *testing.T) {
 		completed = `{"upload_id":"u-2","status":"completed"}`
 		stopped   = `{"upload_id":"u-1","status":"failed","message":"the import failed: stopped before its end (the service is stopping): import again"}`
 		ended     = `{"upload_id":"u-1","status":"failed","message":"the import failed: \"message\":\"stopped before its end (the service is stopping)\""}`
-		says      = "findings: the service was stopping during the import: uploading once more\n"
+		says      = "findings: the service was stopping during the import (upload u-1): uploading once more\n"
 	)
 	for reason, tc := range map[string]struct {
 		answers                []string
