@@ -840,6 +840,7 @@ func TestAllThatMatchAreMutedAfterAPreviewAndUndone(t *testing.T) {
 	p.reads(".operation", "Preview: nothing is decided yet", "Apply it to 3 findings")
 	p.clicks(".operation form .primary")
 	p.reads(".operation", "Outcome", "Preview the undo")
+	p.barriers("an operation")
 	p.clicks(".figures a")
 	p.reads("main", "3 findings with the outcome: changed", "muted", "operation/op-")
 	p.barriers("the findings of an operation")
