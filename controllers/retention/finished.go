@@ -68,6 +68,10 @@ func findingFinished(finding *v1alpha1.Finding) (time.Time, shelf, bool) {
 	if isTriaged(&finding.Spec) {
 		return at, triagedFindings, true
 	}
+	// Whoever withdraws a decision about a finding that was closed long ago may undo that.
+	if decided, found := lastOf(finding.Status.Transitions, v1alpha1.TransitionTriaged); found && decided.After(at) {
+		at = decided
+	}
 	return at, closedFindings, true
 }
 
@@ -75,15 +79,23 @@ func findingFinished(finding *v1alpha1.Finding) (time.Time, shelf, bool) {
 // history does not show that. spec.closed.at alone is no proof: it is the start of a scan, which may be old or have a
 // wrong clock, and whoever may close a finding may write any time.
 func closureRecordedAt(status *v1alpha1.FindingStatus) time.Time {
-	for _, t := range slices.Backward(status.Transitions) {
-		if t.Type == v1alpha1.TransitionClosed {
-			return t.At.Time
-		}
+	if at, found := lastOf(status.Transitions, v1alpha1.TransitionClosed); found {
+		return at
 	}
 	if status.UpdatedAt != nil {
 		return status.UpdatedAt.Time
 	}
 	return time.Time{}
+}
+
+// lastOf returns when the last transition of that type happened; false if the history holds none.
+func lastOf(history []v1alpha1.Transition, change v1alpha1.TransitionType) (time.Time, bool) {
+	for _, t := range slices.Backward(history) {
+		if t.Type == change {
+			return t.At.Time, true
+		}
+	}
+	return time.Time{}, false
 }
 
 // isTriaged reports whether spec.triage mutes the finding or has a comment, which would be lost: if the finding

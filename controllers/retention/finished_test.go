@@ -63,9 +63,22 @@ func TestWhatHasFinishedAndSince(t *testing.T) {
 			f.Spec.Closed.At = v1alpha1.NewTime(noon.Add(-100 * 24 * time.Hour))
 			f.Status.Transitions = []v1alpha1.Transition{
 				{Seq: 1, Type: "closed", At: v1alpha1.NewTime(noon.Add(-time.Hour))}, {Seq: 2, Type: "reopened"},
-				{Seq: 3, Type: "closed", At: v1alpha1.NewTime(noon)}, {Seq: 4, Type: "triaged", At: v1alpha1.NewTime(noon.Add(time.Hour))},
+				{Seq: 3, Type: "closed", At: v1alpha1.NewTime(noon)}, {Seq: 4, Type: "updated", At: v1alpha1.NewTime(noon.Add(time.Hour))},
 			}
 			f.Status.EmittedSeq, f.Status.UpdatedAt = 4, new(v1alpha1.NewTime(noon.Add(time.Hour)))
+		}), closedFindings},
+		{"one that was closed long before a decision about it was withdrawn, which can be undone as long", finding(func(f *v1alpha1.Finding) {
+			long := v1alpha1.NewTime(noon.Add(-100 * 24 * time.Hour))
+			f.Spec.Closed.At = long
+			f.Status.Transitions = []v1alpha1.Transition{
+				{Seq: 1, Type: "triaged", At: long}, {Seq: 2, Type: "closed", At: long}, {Seq: 3, Type: "triaged", At: v1alpha1.NewTime(noon)},
+			}
+			f.Status.EmittedSeq = 3
+		}), closedFindings},
+		{"one whose decision was withdrawn before it was closed", finding(func(f *v1alpha1.Finding) {
+			f.Status.Transitions = []v1alpha1.Transition{
+				{Seq: 1, Type: "triaged", At: v1alpha1.NewTime(noon.Add(-time.Hour))}, {Seq: 2, Type: "closed", At: v1alpha1.NewTime(noon)},
+			}
 		}), closedFindings},
 		{"one whose history no longer shows the closure", finding(func(f *v1alpha1.Finding) {
 			f.Spec.Closed.At = v1alpha1.NewTime(noon.Add(-100 * 24 * time.Hour))
