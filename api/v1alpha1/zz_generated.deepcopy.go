@@ -1638,6 +1638,11 @@ func (in *Retention) DeepCopyInto(out *Retention) {
 		*out = new(v1.Duration)
 		**out = **in
 	}
+	if in.FinishedReviews != nil {
+		in, out := &in.FinishedReviews, &out.FinishedReviews
+		*out = new(v1.Duration)
+		**out = **in
+	}
 	if in.FinishedDeliveries != nil {
 		in, out := &in.FinishedDeliveries, &out.FinishedDeliveries
 		*out = new(v1.Duration)

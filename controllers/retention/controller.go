@@ -1,5 +1,5 @@
-// Package retention removes objects whose retention period is over: closed findings, finished scans,
-// operations that have ended, finished webhook deliveries, and the Leases that imports leave behind.
+// Package retention removes objects whose retention period is over: closed findings, finished scans, operations that
+// have ended, finished webhook deliveries, reviews with their issues, and the Leases that imports leave behind.
 //
 // An object is deleted with preconditions on its UID and resource version: an object that was
 // reopened or triaged since the decision stays. Objects that still owe webhook deliveries, or that
@@ -95,6 +95,7 @@ func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, option
 		For(&v1alpha1.Organization{}, builder.WithPredicates(watch.SpecOr(namespaceChanged))).
 		Watches(&v1alpha1.Finding{}, feed).
 		Watches(&v1alpha1.Scan{}, feed).
+		Watches(&v1alpha1.Review{}, feed).
 		Watches(&v1alpha1.TriageOperation{}, feed).
 		Watches(&v1alpha1.WebhookDelivery{}, feed).
 		WithOptions(options).

@@ -22,6 +22,7 @@ const (
 	// triagedFindings are closed findings whose spec.triage mutes them or has a comment.
 	triagedFindings    shelf = "closed findings that were triaged"
 	finishedScans      shelf = "finished scans"
+	finishedReviews    shelf = "finished reviews"
 	finishedDeliveries shelf = "finished deliveries"
 	finishedOperations shelf = "finished operations"
 	// setlessOperations have failed before their sets were made, so they have decided about nothing.
@@ -48,6 +49,8 @@ func finished(object client.Object) (time.Time, shelf, bool) {
 		return findingFinished(o)
 	case *v1alpha1.Scan:
 		return scanFinished(o)
+	case *v1alpha1.Review:
+		return reviewFinished(o)
 	case *v1alpha1.WebhookDelivery:
 		return deliveryFinished(o)
 	case *v1alpha1.TriageOperation:
@@ -115,6 +118,16 @@ func scanFinished(scan *v1alpha1.Scan) (time.Time, shelf, bool) {
 		return scan.CreationTimestamp.Add(v1alpha1.ScanAbandonedAfter), finishedScans, true
 	}
 	return time.Time{}, "", false
+}
+
+// reviewFinished returns when the review last changed. It does not depend on the pull request's state, because CI often
+// does not report how a pull request ended.
+func reviewFinished(review *v1alpha1.Review) (time.Time, shelf, bool) {
+	status := &review.Status
+	if status.UpdatedAt == nil || status.ObservedGeneration != review.Generation || owes(review) {
+		return time.Time{}, "", false
+	}
+	return status.UpdatedAt.Time, finishedReviews, true
 }
 
 func deliveryFinished(delivery *v1alpha1.WebhookDelivery) (time.Time, shelf, bool) {

@@ -31,6 +31,15 @@ func scan(change func(*v1alpha1.Scan)) *v1alpha1.Scan {
 	}).Build()
 }
 
+// pullRequestOf returns a review that last changed at noon and owes nothing.
+func pullRequestOf(change func(*v1alpha1.Review)) *v1alpha1.Review {
+	return builder.Review("r").In("org-x").Reviewed("a", noon.Add(-time.Hour)).Mutate(func(r *v1alpha1.Review) {
+		r.Generation, r.Status.ObservedGeneration, r.Status.UpdatedAt = 2, 2, new(v1alpha1.NewTime(noon))
+		r.Status.Transitions, r.Status.EmittedSeq = []v1alpha1.Transition{{Seq: 1, Type: "updated"}}, 1
+		change(r)
+	}).Build()
+}
+
 func delivery(phase v1alpha1.WebhookDeliveryPhase, change func(*v1alpha1.WebhookDelivery)) *v1alpha1.WebhookDelivery {
 	return builder.WebhookDelivery("d", noon).In("org-x").Mutate(func(d *v1alpha1.WebhookDelivery) {
 		d.Status.Phase, d.Status.FinishedAt = phase, new(v1alpha1.NewTime(noon))
@@ -112,6 +121,13 @@ func TestWhatHasFinishedAndSince(t *testing.T) {
 			s.Generation = 2
 		}), ""},
 
+		{"a review that has not changed since", pullRequestOf(func(*v1alpha1.Review) {}), finishedReviews},
+		{"one of a merged pull request", pullRequestOf(func(r *v1alpha1.Review) { r.Spec.PRStatus = v1alpha1.PullRequestMerged }), finishedReviews},
+		{"one that no controller has seen", pullRequestOf(func(r *v1alpha1.Review) { r.Status = v1alpha1.ReviewStatus{} }), ""},
+		{"one whose last commit its controller has not seen", pullRequestOf(func(r *v1alpha1.Review) { r.Generation = 3 }), ""},
+		{"one that has its change still to be told", pullRequestOf(func(r *v1alpha1.Review) { r.Status.EmittedSeq = 0 }), ""},
+		{"one that goes anyhow", pullRequestOf(func(r *v1alpha1.Review) { r.DeletionTimestamp = new(metav1.NewTime(noon)) }), ""},
+
 		{"a delivery on its way", delivery(v1alpha1.WebhookDeliveryPending, deliveryAsIs), ""},
 		{"one that no controller has seen", delivery("", deliveryAsIs), ""},
 		{"one delivered", delivery(v1alpha1.WebhookDeliveryDelivered, deliveryAsIs), finishedDeliveries},
@@ -168,6 +184,7 @@ func TestTermsOf(t *testing.T) {
 		{"that alone names no time", &v1alpha1.Retention{IncludeTriaged: true}, []term{deliveries}},
 		{"each figure", &v1alpha1.Retention{FinishedScans: hour, FinishedDeliveries: day},
 			[]term{{finishedScans, time.Hour}, {finishedDeliveries, 24 * time.Hour}}},
+		{"reviews have a figure too", &v1alpha1.Retention{FinishedReviews: hour}, []term{{finishedReviews, time.Hour}, deliveries}},
 		{"operations have a figure too", &v1alpha1.Retention{FinishedOperations: hour},
 			[]term{{finishedOperations, time.Hour}, deliveries}},
 		{"and those without a set are kept no longer than others", &v1alpha1.Retention{FinishedOperations: &metav1.Duration{}},

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -85,11 +86,13 @@ func holds(left *implied.Statuses, finding *v1alpha1.Finding) bool {
 	return finding.Status.UpdatedAt != nil || !left.Suffice(finding) || left.Owes(finding)
 }
 
-// held reports whether another object still needs this finished one.
-func (r *Reconciler) held(ctx context.Context, object client.Object) (bool, error) {
+// held reports whether another object still needs this one, which finished at the cutoff or before.
+func (r *Reconciler) held(ctx context.Context, object client.Object, cutoff time.Time) (bool, error) {
 	switch o := object.(type) {
 	case *v1alpha1.Scan:
 		return r.scanHeld(ctx, o)
+	case *v1alpha1.Review:
+		return r.reviewHeld(ctx, o, cutoff)
 	case *v1alpha1.WebhookDelivery:
 		return r.deliveryHeld(ctx, o)
 	}

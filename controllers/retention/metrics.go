@@ -19,9 +19,10 @@ var notRemoved = promauto.With(metrics.Registry).NewCounterVec(prometheus.Counte
 }, []string{"kind"})
 
 func init() {
-	for _, s := range []shelf{closedFindings, finishedScans, finishedDeliveries, finishedOperations} {
+	for _, s := range []shelf{closedFindings, finishedScans, finishedReviews, finishedDeliveries, finishedOperations} {
 		createUpFront(s.kind())
 	}
+	createUpFront(issueKind)
 	createUpFront(leaseKind)
 }
 

@@ -20,6 +20,8 @@ type pass struct {
 	// reached holds the last checked entry of each shelf.
 	reached map[shelf]entry
 	retired map[shelf]int
+	// issues counts the issues that were removed with their reviews.
+	issues int
 	// held means that another object still needed a due one, or that a due delivery was the only record of a finding's
 	// creation; changed that a due object was newer than in the cache. Both require another pass.
 	held, changed bool
@@ -75,10 +77,12 @@ func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organizati
 	for i, t := range p.inTurn(termsOf(organization.Spec.Retention)) {
 		from := place{organization.Status.Namespace, t.shelf}
 		for _, e := range r.agenda.due(from, p.upTo(t.shelf), t.cutoff(r.Clock.Now()), checks) {
-			if left == 0 {
+			if left <= 0 {
 				return false, nil
 			}
-			outcome, err := r.retire(ctx, organization, e, t)
+			issues := p.issues
+			outcome, err := r.retire(ctx, organization, p, e, t)
+			left -= p.issues - issues
 			switch {
 			case outcome.isStuck():
 				p.lastError = err
@@ -156,7 +160,8 @@ func (p *pass) note(on shelf, e entry, outcome fate) {
 }
 
 // retire removes the object of the entry, if it still matches the entry and nothing holds it.
-func (r *Reconciler) retire(ctx context.Context, organization *v1alpha1.Organization, e entry, t term) (fate, error) {
+func (r *Reconciler) retire(ctx context.Context, organization *v1alpha1.Organization, p *pass, e entry, t term) (
+	fate, error) {
 	from, object := place{organization.Status.Namespace, t.shelf}, newObject(t.shelf)
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: from.namespace, Name: e.name}, object,
 		client.UnsafeDisableDeepCopy); err != nil {
@@ -165,7 +170,8 @@ func (r *Reconciler) retire(ctx context.Context, organization *v1alpha1.Organiza
 	if is, ok := entryOf(object); !ok || is != (position{from, e}) {
 		return fateGone, nil // the cache is ahead of the agenda, which will get the same event
 	}
-	if held, err := r.held(ctx, object); err != nil || held {
+	cutoff := t.cutoff(r.Clock.Now())
+	if held, err := r.held(ctx, object, cutoff); err != nil || held {
 		return fateHeld, err
 	}
 	finding, err := r.unrecorded(ctx, object)
@@ -175,58 +181,70 @@ func (r *Reconciler) retire(ctx context.Context, organization *v1alpha1.Organiza
 	if finding != nil && r.implied.IsRequested(finding) {
 		return fateHeld, nil
 	}
-	if err := r.limiter.Wait(ctx); err != nil {
-		return fateGone, fmt.Errorf("wait for a turn to remove %s %s: %w", t.shelf.kind(), e.name, err)
-	}
-	if outdated, err := r.isOutdated(ctx, organization); outdated || err != nil {
+	if outdated, err := r.await(ctx, organization, t.shelf.kind(), e.name); outdated || err != nil {
 		return fateOutdated, err
 	}
 	if finding != nil {
 		r.implied.Request(finding)
 		return fateRequested, nil
 	}
-	outcome, err := r.remove(ctx, object, t.shelf.kind())
+	var outcome fate
+	if review, is := object.(*v1alpha1.Review); is {
+		outcome, err = r.removeReview(ctx, organization, p, review, cutoff)
+	} else {
+		outcome, err = r.remove(ctx, object, t.shelf.kind())
+	}
 	if outcome == fateRetired {
 		r.agenda.forget(from, e)
 	}
 	return outcome, err
 }
 
-// isOutdated reports whether the organization has changed or was deleted since it was read.
-func (r *Reconciler) isOutdated(ctx context.Context, organization *v1alpha1.Organization) (bool, error) {
+// await waits until the rate allows the next removal. It reports whether the organization has changed or was deleted
+// since it was read.
+func (r *Reconciler) await(ctx context.Context, organization *v1alpha1.Organization, kind, name string) (bool, error) {
+	if err := r.limiter.Wait(ctx); err != nil {
+		return false, fmt.Errorf("wait for a turn to remove %s %s: %w", kind, name, err)
+	}
 	now := &v1alpha1.Organization{}
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(organization), now, client.UnsafeDisableDeepCopy)
 	return now.Generation != organization.Generation, kube.IgnoreNotFound(err)
 }
 
 // remove deletes the object only if it is unchanged, because it may have been reopened, triaged or acquired since it
-// was read. With fateRefused, the error is the refusal, which would be repeated. With fateFailed, it is the error of
-// the API server.
+// was read.
 func (r *Reconciler) remove(ctx context.Context, object client.Object, kind string) (fate, error) {
-	err := r.Client.Delete(ctx, object, patch.AsSeen(object))
-	outcome := fateGone
+	if err := r.Client.Delete(ctx, object, patch.AsSeen(object)); err != nil {
+		return fateOf(kind, fmt.Errorf("remove %s %s: %w", kind, object.GetName(), err))
+	}
+	retired.WithLabelValues(kind).Inc()
+	return fateRetired, nil
+}
+
+// fateOf returns the result for an object of the kind whose removal ended with the error. With fateRefused, the error
+// is the refusal, which would be repeated. With fateFailed, it is the error of the API server.
+func fateOf(kind string, err error) (fate, error) {
 	switch {
-	case err == nil:
-		retired.WithLabelValues(kind).Inc()
-		return fateRetired, nil
 	case removal.IsRefusal(err):
 		notRemoved.WithLabelValues(kind).Inc()
-		outcome = fateRefused
+		return fateRefused, err
 	case kube.IsNotFound(err):
 		return fateGone, nil
 	case kube.IsConflict(err):
 		return fateChanged, nil
 	case kube.StatusOf(err).Code != 0:
 		notRemoved.WithLabelValues(kind).Inc()
-		outcome = fateFailed
+		return fateFailed, err
 	}
-	return outcome, fmt.Errorf("remove %s %s: %w", kind, object.GetName(), err)
+	return fateGone, err
 }
 
 func newObject(on shelf) client.Object {
 	switch on {
 	case finishedScans:
 		return &v1alpha1.Scan{}
+	case finishedReviews:
+		return &v1alpha1.Review{}
 	case finishedDeliveries:
 		return &v1alpha1.WebhookDelivery{}
 	case finishedOperations, setlessOperations, previews:
@@ -246,14 +264,15 @@ func (r *Reconciler) announce(ctx context.Context, organization *v1alpha1.Organi
 	findings := p.retired[closedFindings] + p.retired[triagedFindings]
 	scans, deliveries := p.retired[finishedScans], p.retired[finishedDeliveries]
 	operations := p.retired[finishedOperations] + p.retired[setlessOperations] + p.retired[previews]
-	if findings+scans+deliveries+operations == 0 {
+	reviews, issues := p.retired[finishedReviews], p.issues
+	if findings+scans+deliveries+operations+reviews+issues == 0 {
 		return
 	}
 	ctrl.LoggerFrom(ctx).Info("retired", "closedFindings", findings, "finishedScans", scans,
-		"finishedDeliveries", deliveries, "operations", operations)
+		"finishedDeliveries", deliveries, "operations", operations, "reviews", reviews, "reviewIssues", issues)
 	r.Recorder.Eventf(organization, nil, corev1.EventTypeNormal, "Retired", "Retire",
-		"Removed by spec.retention: closed findings %d, finished scans %d, finished deliveries %d, triage operations %d.",
-		findings, scans, deliveries, operations)
+		"Removed by spec.retention: closed findings %d, finished scans %d, finished deliveries %d, triage operations %d, "+
+			"reviews %d with issues %d.", findings, scans, deliveries, operations, reviews, issues)
 }
 
 // namespaceChanged reports whether the organization's recorded namespace has changed.

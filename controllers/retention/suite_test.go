@@ -41,6 +41,10 @@ func markObserved(t *testing.T, objects ...client.Object) {
 			o.Status.ObservedGeneration = o.Generation
 		case *v1alpha1.Scan:
 			o.Status.ObservedGeneration = o.Generation
+		case *v1alpha1.Review:
+			o.Status.ObservedGeneration = o.Generation
+		case *v1alpha1.ReviewIssue:
+			o.Status.ObservedGeneration = o.Generation
 		}
 		if err := c.Status().Update(t.Context(), object); err != nil {
 			t.Fatalf("set the status of %T %s: %v", object, object.GetName(), err)

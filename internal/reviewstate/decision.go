@@ -1,6 +1,7 @@
 package reviewstate
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -46,6 +47,12 @@ func triageOf(spec *v1alpha1.ReviewIssueSpec) v1alpha1.FindingTriage {
 	return v1alpha1.FindingTriage{
 		UserStatus: t.UserStatus, Reason: t.Reason, ExpiresAt: t.ExpiresAt, Comments: t.Comments, By: t.By,
 	}
+}
+
+// IsTriaged reports whether a user has decided about the issue or commented on it, even if the decision has ended.
+func IsTriaged(issue *v1alpha1.ReviewIssue) bool {
+	t := &issue.Spec.Triage
+	return cmp.Or(t.UserStatus, v1alpha1.UserStatusOpen) != v1alpha1.UserStatusOpen || t.Comments != ""
 }
 
 // UserStatus returns the user's decision in force; open if there is none, or it has ended.

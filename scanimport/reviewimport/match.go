@@ -312,11 +312,7 @@ func (f *found) isEarlier(issue *v1alpha1.ReviewIssueSpec) bool {
 // isDecided reports whether somebody has decided about the issue, or commented on it; it may be nil. A decision that
 // has ended counts, because it is still shown.
 func isDecided(issue *v1alpha1.ReviewIssue) bool {
-	if issue == nil {
-		return false
-	}
-	t := &issue.Spec.Triage
-	return cmp.Or(t.UserStatus, v1alpha1.UserStatusOpen) != v1alpha1.UserStatusOpen || t.Comments != ""
+	return issue != nil && reviewstate.IsTriaged(issue)
 }
 
 // isMuted reports whether somebody has decided to mute the issue; it may be nil.

@@ -19,7 +19,7 @@ import (
 // (false).
 var otherWay = map[bool][]string{
 	true:  {"webhook delivery"},
-	false: {"project", "review", "review issue"},
+	false: {"project"},
 }
 
 func TestWhoDeletesWhat(t *testing.T) {

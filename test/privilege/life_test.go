@@ -24,6 +24,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/internal/transitions"
 	"github.com/appsec-dev/findings-operator/test/apiclient"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -518,13 +519,28 @@ func (l *life) restoredLater(t *testing.T) {
 	})
 }
 
+// retention removes a review about whose issue nobody has decided, and keeps the one with a comment.
 func (l *life) retention(t *testing.T) {
+	l.plugin(t, imported("six"), "review", "--repository", "repo", "--pr", "8", "--commit", strings.Repeat("3", 40))
+	harness.Eventually(t, func(g Gomega) {
+		owed := 0
+		for _, r := range testenv.List(t, g, env, &v1alpha1.ReviewList{}, client.InNamespace(home)).Items {
+			g.Expect(r.Status.OpenIssueCount).To(BeNumerically(">", 0), "open issues of pull request %d", r.Spec.PRNumber)
+			owed += len(transitions.Of(r.Status.Transitions, r.Status.EmittedSeq).Owed())
+		}
+		for _, i := range testenv.List(t, g, env, &v1alpha1.ReviewIssueList{}, client.InNamespace(home)).Items {
+			g.Expect(i.Status.ObservedGeneration).To(Equal(i.Generation))
+			owed += len(transitions.Of(i.Status.Transitions, i.Status.EmittedSeq).Owed())
+		}
+		g.Expect(owed).To(BeZero())
+	})
 	organization := builder.Organization(organizationName).Build()
-	env.Patch(t, organization, `{"spec":{"quotas":null,"retention":{"closedFindings":"0s","finishedScans":"0s","finishedDeliveries":"0s","finishedOperations":"0s","includeTriaged":true}}}`)
+	env.Patch(t, organization, `{"spec":{"quotas":null,"retention":{"closedFindings":"0s","finishedScans":"0s","finishedReviews":"0s","finishedDeliveries":"0s","finishedOperations":"0s","includeTriaged":true}}}`)
 	l.waitForFindings(t, 2, 0)
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(remaining(g, t, &v1alpha1.WebhookDeliveryList{})).To(BeZero())
 		g.Expect(remaining(g, t, &v1alpha1.ScanList{})).To(Equal(1))
+		g.Expect(remaining(g, t, &v1alpha1.ReviewList{})).To(Equal(1))
 		g.Expect(remaining(g, t, &v1alpha1.TriageOperationList{})).To(BeZero())
 		g.Expect(remaining(g, t, &corev1.ResourceQuotaList{})).To(BeZero())
 	})

@@ -100,6 +100,7 @@ var rulesAtCreate = []struct {
 	{"no retention of findings", organization, edit{"spec.retention": map[string]any{"closedFindings": "0s"}}, "", "at once is a choice"},
 	{"negative retention of findings", organization, edit{"spec.retention": map[string]any{"closedFindings": "-1s"}}, "closedFindings must be hours, minutes and seconds and not negative", "no one can mean it"},
 	{"negative retention of scans", organization, edit{"spec.retention": map[string]any{"finishedScans": "-1s"}}, "finishedScans must be hours, minutes and seconds and not negative", "no one can mean it"},
+	{"negative retention of reviews", organization, edit{"spec.retention": map[string]any{"finishedReviews": "-1s"}}, "finishedReviews must be hours, minutes and seconds and not negative", "no one can mean it"},
 	{"negative retention of deliveries", organization, edit{"spec.retention": map[string]any{"finishedDeliveries": "-1s"}}, "finishedDeliveries must be hours, minutes and seconds and not negative", "no one can mean it"},
 	{"folders that become projects", organization, edit{"spec.imports": map[string]any{"projects": []any{"services/*", "lib-*", "a.b/c"}}}, "", "folders of a repository"},
 	{"a folder outside of the repository", organization, edit{"spec.imports": map[string]any{"projects": []any{"../*"}}}, "must be folders from the root", "there is nothing"},

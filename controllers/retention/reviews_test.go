@@ -1,0 +1,201 @@
+package retention
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/review"
+	"github.com/appsec-dev/findings-operator/controllers/reviewissue"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// issue returns an undecided issue of the review "review" that owes nothing.
+func issue(change func(*v1alpha1.ReviewIssue)) *v1alpha1.ReviewIssue {
+	return builder.ReviewIssue("i").In("org-x").Mutate(func(i *v1alpha1.ReviewIssue) {
+		i.Generation, i.Status.ObservedGeneration, i.Status.UpdatedAt = 2, 2, new(v1alpha1.NewTime(noon))
+		i.Status.Transitions, i.Status.EmittedSeq = []v1alpha1.Transition{{Seq: 1, Type: "opened"}}, 1
+		change(i)
+	}).Build()
+}
+
+func TestWhichIssuesKeepTheirReview(t *testing.T) {
+	for _, c := range []struct {
+		reason string
+		change func(*v1alpha1.ReviewIssue)
+		want   bool
+	}{
+		{"nobody has decided", func(*v1alpha1.ReviewIssue) {}, false},
+		{"a policy has decided", func(i *v1alpha1.ReviewIssue) { i.Status.Verdict = &v1alpha1.FindingVerdict{UserStatus: "muted"} }, false},
+		{"a person muted it", func(i *v1alpha1.ReviewIssue) { i.Spec.Triage.UserStatus = v1alpha1.UserStatusMuted }, true},
+		{"a person confirmed it, which the finding shows", func(i *v1alpha1.ReviewIssue) {
+			i.Spec.Triage.UserStatus = v1alpha1.UserStatusActive
+		}, true},
+		{"the decision has ended", func(i *v1alpha1.ReviewIssue) {
+			i.Spec.Triage.UserStatus, i.Spec.Triage.ExpiresAt = v1alpha1.UserStatusMuted, new(v1alpha1.NewTime(noon))
+			i.Status.EndedAt = i.Spec.Triage.ExpiresAt
+		}, true},
+		{"a person commented on it", func(i *v1alpha1.ReviewIssue) { i.Spec.Triage.Comments = "see #4" }, true},
+		{"a decision was withdrawn since the cutoff", func(i *v1alpha1.ReviewIssue) {
+			i.Status.UpdatedAt = new(v1alpha1.NewTime(noon.Add(time.Second)))
+		}, true},
+		{"an import has written it since", func(i *v1alpha1.ReviewIssue) { i.Generation = 3 }, true},
+		{"it was resolved, and that is still to be told", func(i *v1alpha1.ReviewIssue) {
+			i.Status.Transitions = append(i.Status.Transitions, v1alpha1.Transition{Seq: 2, Type: "resolved"})
+		}, true},
+		{"something waits for its removal", func(i *v1alpha1.ReviewIssue) { i.DeletionTimestamp = new(metav1.NewTime(noon)) }, true},
+	} {
+		harness.Same(t, c.reason, c.want, keeps(issue(c.change), noon))
+	}
+}
+
+// pullRequest creates a review and its issues, NAME-1 and so on.
+func pullRequest(t *testing.T, ns, name string, issues int, change func(*v1alpha1.ReviewIssue)) (*v1alpha1.Review,
+	[]*v1alpha1.ReviewIssue) {
+	t.Helper()
+	review := testenv.Create(t, env, builder.Review(name).In(ns).Build())
+	var all []*v1alpha1.ReviewIssue
+	for i := range issues {
+		issue := builder.ReviewIssue(fmt.Sprintf("%s-%d", name, i+1)).In(ns).Review(name).Mutate(change)
+		all = append(all, testenv.Create(t, env, issue.Build()))
+	}
+	return review, all
+}
+
+func undecided(*v1alpha1.ReviewIssue) {}
+
+// What decides about findings of the base branch, or is shown to people, does not go with an old pull request.
+func TestAReviewGoesWithItsIssuesUnlessAPersonHasDecided(t *testing.T) {
+	ns := env.Organization(t, "reviews")
+	start(t, quick, review.SetupWithManager, reviewissue.SetupWithManager)
+	env.Create(t, builder.Repository("repo").In(ns).Build())
+	var stays []client.Object
+	for name, change := range map[string]func(*v1alpha1.ReviewIssue){
+		"muted":     func(i *v1alpha1.ReviewIssue) { i.Spec.Triage.UserStatus = v1alpha1.UserStatusMuted },
+		"confirmed": func(i *v1alpha1.ReviewIssue) { i.Spec.Triage.UserStatus = v1alpha1.UserStatusActive },
+		"commented": func(i *v1alpha1.ReviewIssue) { i.Spec.Triage.Comments = "see #4" },
+	} {
+		review, issues := pullRequest(t, ns, name, 1, change)
+		stays = append(stays, review, issues[0], testenv.Create(t, env, builder.ReviewIssue(name+"-2").In(ns).Review(name).Build()))
+	}
+	empty, _ := pullRequest(t, ns, "without-issues", 0, nil)
+	old, issues := pullRequest(t, ns, "z-old", 3, undecided) // the last to be checked
+	harness.Eventually(t, func(g Gomega) {
+		for _, review := range testenv.List(t, g, env, &v1alpha1.ReviewList{}, client.InNamespace(ns)).Items {
+			_, _, ok := finished(&review)
+			g.Expect(ok).To(BeTrue())
+			g.Expect(review.Name == empty.Name || review.Status.OpenIssueCount > 1).To(BeTrue())
+		}
+		for _, issue := range testenv.List(t, g, env, &v1alpha1.ReviewIssueList{}, client.InNamespace(ns)).Items {
+			g.Expect(issue.Status.ObservedGeneration).To(Equal(issue.Generation))
+		}
+	})
+	setRetention(t, "reviews", v1alpha1.Retention{FinishedReviews: duration(0)})
+	env.AwaitGone(t, empty, old, issues[0], issues[1], issues[2])
+	announced(t, "reviews", "reviews 2 with issues 3")
+	for _, object := range stays {
+		if env.Gone(t, object) {
+			t.Errorf("%T %s is gone", object, object.GetName())
+		}
+	}
+}
+
+// The issues go first, each only as it was seen, so that no decision is lost that is made meanwhile.
+func TestWhatHappensWhileAReviewIsRemoved(t *testing.T) {
+	ns := env.Organization(t, "meanwhile")
+	setRetention(t, "meanwhile", v1alpha1.Retention{FinishedReviews: duration(time.Hour)})
+	controllertest.RefuseRemovals(t, env, ns)
+	mute := func(i *v1alpha1.ReviewIssue) { i.Spec.Triage.UserStatus = v1alpha1.UserStatusMuted }
+	none := func(*v1alpha1.Review, []*v1alpha1.ReviewIssue) {}
+	for _, c := range []struct {
+		name string
+		// before happens before the removal, but the cache does not show it yet; first and last when the first and the last
+		// issue is removed.
+		before, first, last func(*v1alpha1.Review, []*v1alpha1.ReviewIssue)
+		stays               bool
+		// left are the issues that stay.
+		left int
+	}{
+		{name: "nothing", before: none, first: none, last: none},
+		{name: "decided-before", first: none, last: none, stays: true, left: 3,
+			before: func(_ *v1alpha1.Review, issues []*v1alpha1.ReviewIssue) { testenv.Change(t, env, issues[2], mute) }},
+		{name: "decided", before: none, last: none, stays: true, left: 2,
+			first: func(_ *v1alpha1.Review, issues []*v1alpha1.ReviewIssue) { testenv.Change(t, env, issues[1], mute) }},
+		{name: "counted", before: none, last: none,
+			first: func(review *v1alpha1.Review, _ []*v1alpha1.ReviewIssue) {
+				testenv.ChangeStatus(t, env, review, func(r *v1alpha1.Review) { r.Status.OpenIssueCount = 2 })
+			}},
+		{name: "new-commit", before: none, last: none, stays: true,
+			first: func(review *v1alpha1.Review, _ []*v1alpha1.ReviewIssue) {
+				testenv.Change(t, env, review, func(r *v1alpha1.Review) {
+					r.Spec.ReviewedCommits = []v1alpha1.ReviewedCommit{{SHA: "a", ReviewedAt: v1alpha1.Now()}}
+				})
+			}},
+		{name: "new-issue", before: none, first: none, stays: true, left: 1,
+			last: func(review *v1alpha1.Review, _ []*v1alpha1.ReviewIssue) {
+				env.Create(t, builder.ReviewIssue("new").In(ns).Review(review.Name).Build())
+			}},
+		{name: "legal-hold", first: none, last: none, stays: true, left: 3,
+			before: func(review *v1alpha1.Review, _ []*v1alpha1.ReviewIssue) {
+				testenv.Change(t, env, review, func(r *v1alpha1.Review) { r.Labels = controllertest.LegalHold })
+			}},
+	} {
+		review, issues := pullRequest(t, ns, c.name, 3, undecided)
+		review.Status.UpdatedAt = new(v1alpha1.NewTime(time.Now().Add(-2 * time.Hour)))
+		markObserved(t, review, issues[0], issues[1], issues[2])
+		seen := issues[2].DeepCopy()
+		c.before(review, issues)
+		live, removed := env.AsController(t), 0
+		r := newReconciler(interceptor.NewClient(live, interceptor.Funcs{
+			Get: func(ctx context.Context, from client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+				if issue, is := into.(*v1alpha1.ReviewIssue); is && key.Name == seen.Name {
+					seen.DeepCopyInto(issue)
+					return nil
+				}
+				return from.Get(ctx, key, into, options...)
+			},
+			List: func(ctx context.Context, from client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+				err := from.List(ctx, list, options...)
+				if issues, is := list.(*v1alpha1.ReviewIssueList); is {
+					for i := range issues.Items {
+						if issues.Items[i].Name == seen.Name {
+							seen.DeepCopyInto(&issues.Items[i])
+						}
+					}
+				}
+				return err
+			},
+			Delete: func(ctx context.Context, from client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+				if _, is := object.(*v1alpha1.ReviewIssue); is {
+					if removed++; removed == 1 {
+						c.first(review, issues)
+					}
+					if removed == 3 {
+						c.last(review, issues)
+					}
+				}
+				return from.Delete(ctx, object, options...)
+			},
+		}), nil, quick)
+		r.Live = live
+		r.agenda.change(nil, testenv.Get(t, NewWithT(t), env, review))
+		p := newPass()
+		_, err := r.work(t.Context(), testenv.Get(t, NewWithT(t), env, builder.Organization("meanwhile").Build()), p)
+		harness.Must(t, err)
+		left := testenv.List(t, NewWithT(t), env, &v1alpha1.ReviewIssueList{}, client.InNamespace(ns),
+			client.MatchingFields{"spec.reviewRef.name": c.name}).Items
+		harness.Same(t, c.name+": issues that stay", c.left, len(left))
+		harness.Same(t, c.name+": the review stays", c.stays, !env.Gone(t, review))
+		harness.Same(t, c.name+": removed reviews", c.stays, p.retired[finishedReviews] == 0)
+	}
+}
