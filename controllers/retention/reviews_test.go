@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/controllers/review"
+	reviews "github.com/appsec-dev/findings-operator/controllers/review"
 	"github.com/appsec-dev/findings-operator/controllers/reviewissue"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
@@ -77,7 +77,7 @@ func undecided(*v1alpha1.ReviewIssue) {}
 // What decides about findings of the base branch, or is shown to people, does not go with an old pull request.
 func TestAReviewGoesWithItsIssuesUnlessAPersonHasDecided(t *testing.T) {
 	ns := env.Organization(t, "reviews")
-	start(t, quick, review.SetupWithManager, reviewissue.SetupWithManager)
+	start(t, quick, reviews.SetupWithManager, reviewissue.SetupWithManager)
 	env.Create(t, builder.Repository("repo").In(ns).Build())
 	var stays []client.Object
 	for name, change := range map[string]func(*v1alpha1.ReviewIssue){
@@ -198,4 +198,26 @@ func TestWhatHappensWhileAReviewIsRemoved(t *testing.T) {
 		harness.Same(t, c.name+": the review stays", c.stays, !env.Gone(t, review))
 		harness.Same(t, c.name+": removed reviews", c.stays, p.retired[finishedReviews] == 0)
 	}
+}
+
+// The rate holds for all organizations, so one with large reviews must not keep the others waiting.
+func TestTheIssuesOfAReviewCountTowardsATurn(t *testing.T) {
+	ns := env.Organization(t, "turn")
+	setRetention(t, "turn", v1alpha1.Retention{FinishedReviews: duration(time.Hour)})
+	live := env.AsController(t)
+	r := newReconciler(live, nil, quick)
+	r.Live, r.batch = live, 3
+	for _, name := range []string{"a", "b"} {
+		review, issues := pullRequest(t, ns, name, 2, undecided)
+		review.Status.UpdatedAt = new(v1alpha1.NewTime(time.Now().Add(-2 * time.Hour)))
+		markObserved(t, review, issues[0], issues[1])
+		r.agenda.change(nil, review)
+	}
+	p, o := newPass(), testenv.Get(t, NewWithT(t), env, builder.Organization("turn").Build())
+	for _, want := range []bool{false, true} {
+		done, err := r.work(t.Context(), o, p)
+		harness.Must(t, err)
+		harness.Same(t, "the pass is complete", want, done)
+	}
+	harness.Same(t, "removed reviews", 2, p.retired[finishedReviews])
 }
