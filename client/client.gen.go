@@ -6083,8 +6083,9 @@ type ClientInterface interface {
 	// under its id if the organization lets imports create them (`spec.imports`), and named in the `warnings` of an
 	// answer with 200; else the answer is 404. It is 409 if nothing identifies the repository
 	// (`versionControlProvenance`, or a URL as `source_root`), or if the repository has other projects, because the id
-	// is then probably misspelt. Unknown parameters are refused, because a misspelt `dry_run` would import. Needs the
-	// scope `findings:import`, which must be listed in the key.
+	// is then probably misspelt. Unknown parameters are refused, because a misspelt `dry_run` would import. So is an
+	// empty `ref`, `pull_request`, `fail_on` or `dry_run`: with an unset variable, the results of a pull request would
+	// be imported as those of the scan branch. Needs the scope `findings:import`, which must be listed in the key.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -6105,8 +6106,9 @@ type ClientInterface interface {
 	// under its id if the organization lets imports create them (`spec.imports`), and named in the `warnings` of an
 	// answer with 200; else the answer is 404. It is 409 if nothing identifies the repository
 	// (`versionControlProvenance`, or a URL as `source_root`), or if the repository has other projects, because the id
-	// is then probably misspelt. Unknown parameters are refused, because a misspelt `dry_run` would import. Needs the
-	// scope `findings:import`, which must be listed in the key.
+	// is then probably misspelt. Unknown parameters are refused, because a misspelt `dry_run` would import. So is an
+	// empty `ref`, `pull_request`, `fail_on` or `dry_run`: with an unset variable, the results of a pull request would
+	// be imported as those of the scan branch. Needs the scope `findings:import`, which must be listed in the key.
 	//
 	// Takes a body of the `application/sarif+json` content type.
 	//
@@ -7037,8 +7039,9 @@ func (c *Client) GetProject(ctx context.Context, id ID, projectId ID, params *Ge
 // under its id if the organization lets imports create them (`spec.imports`), and named in the `warnings` of an
 // answer with 200; else the answer is 404. It is 409 if nothing identifies the repository
 // (`versionControlProvenance`, or a URL as `source_root`), or if the repository has other projects, because the id
-// is then probably misspelt. Unknown parameters are refused, because a misspelt `dry_run` would import. Needs the
-// scope `findings:import`, which must be listed in the key.
+// is then probably misspelt. Unknown parameters are refused, because a misspelt `dry_run` would import. So is an
+// empty `ref`, `pull_request`, `fail_on` or `dry_run`: with an unset variable, the results of a pull request would
+// be imported as those of the scan branch. Needs the scope `findings:import`, which must be listed in the key.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7069,8 +7072,9 @@ func (c *Client) UploadScanWithBody(ctx context.Context, id ID, projectId ID, pa
 // under its id if the organization lets imports create them (`spec.imports`), and named in the `warnings` of an
 // answer with 200; else the answer is 404. It is 409 if nothing identifies the repository
 // (`versionControlProvenance`, or a URL as `source_root`), or if the repository has other projects, because the id
-// is then probably misspelt. Unknown parameters are refused, because a misspelt `dry_run` would import. Needs the
-// scope `findings:import`, which must be listed in the key.
+// is then probably misspelt. Unknown parameters are refused, because a misspelt `dry_run` would import. So is an
+// empty `ref`, `pull_request`, `fail_on` or `dry_run`: with an unset variable, the results of a pull request would
+// be imported as those of the scan branch. Needs the scope `findings:import`, which must be listed in the key.
 //
 // Takes a body of the `application/sarif+json` content type.
 //
@@ -12979,8 +12983,9 @@ type ClientWithResponsesInterface interface {
 	// under its id if the organization lets imports create them (`spec.imports`), and named in the `warnings` of an
 	// answer with 200; else the answer is 404. It is 409 if nothing identifies the repository
 	// (`versionControlProvenance`, or a URL as `source_root`), or if the repository has other projects, because the id
-	// is then probably misspelt. Unknown parameters are refused, because a misspelt `dry_run` would import. Needs the
-	// scope `findings:import`, which must be listed in the key.
+	// is then probably misspelt. Unknown parameters are refused, because a misspelt `dry_run` would import. So is an
+	// empty `ref`, `pull_request`, `fail_on` or `dry_run`: with an unset variable, the results of a pull request would
+	// be imported as those of the scan branch. Needs the scope `findings:import`, which must be listed in the key.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13001,8 +13006,9 @@ type ClientWithResponsesInterface interface {
 	// under its id if the organization lets imports create them (`spec.imports`), and named in the `warnings` of an
 	// answer with 200; else the answer is 404. It is 409 if nothing identifies the repository
 	// (`versionControlProvenance`, or a URL as `source_root`), or if the repository has other projects, because the id
-	// is then probably misspelt. Unknown parameters are refused, because a misspelt `dry_run` would import. Needs the
-	// scope `findings:import`, which must be listed in the key.
+	// is then probably misspelt. Unknown parameters are refused, because a misspelt `dry_run` would import. So is an
+	// empty `ref`, `pull_request`, `fail_on` or `dry_run`: with an unset variable, the results of a pull request would
+	// be imported as those of the scan branch. Needs the scope `findings:import`, which must be listed in the key.
 	//
 	// Takes a body of the `application/sarif+json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -17930,8 +17936,9 @@ func (c *ClientWithResponses) GetProjectWithResponse(ctx context.Context, id ID,
 // under its id if the organization lets imports create them (`spec.imports`), and named in the `warnings` of an
 // answer with 200; else the answer is 404. It is 409 if nothing identifies the repository
 // (`versionControlProvenance`, or a URL as `source_root`), or if the repository has other projects, because the id
-// is then probably misspelt. Unknown parameters are refused, because a misspelt `dry_run` would import. Needs the
-// scope `findings:import`, which must be listed in the key.
+// is then probably misspelt. Unknown parameters are refused, because a misspelt `dry_run` would import. So is an
+// empty `ref`, `pull_request`, `fail_on` or `dry_run`: with an unset variable, the results of a pull request would
+// be imported as those of the scan branch. Needs the scope `findings:import`, which must be listed in the key.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17958,8 +17965,9 @@ func (c *ClientWithResponses) UploadScanWithBodyWithResponse(ctx context.Context
 // under its id if the organization lets imports create them (`spec.imports`), and named in the `warnings` of an
 // answer with 200; else the answer is 404. It is 409 if nothing identifies the repository
 // (`versionControlProvenance`, or a URL as `source_root`), or if the repository has other projects, because the id
-// is then probably misspelt. Unknown parameters are refused, because a misspelt `dry_run` would import. Needs the
-// scope `findings:import`, which must be listed in the key.
+// is then probably misspelt. Unknown parameters are refused, because a misspelt `dry_run` would import. So is an
+// empty `ref`, `pull_request`, `fail_on` or `dry_run`: with an unset variable, the results of a pull request would
+// be imported as those of the scan branch. Needs the scope `findings:import`, which must be listed in the key.
 //
 // Takes a body of the `application/sarif+json` content type, and returns a wrapper object for the known response body format(s).
 //

@@ -48,8 +48,8 @@ func maxBytes(extensions map[string]any) (int64, error) {
 	return int64(number), nil
 }
 
-// emptyIsRefusedExtension marks objects with the filters of a write: an unset variable in a script must not
-// widen them.
+// emptyIsRefusedExtension marks objects with the filters of a write, and query parameters that decide what a write
+// does: an unset variable in a script must not widen it.
 const emptyIsRefusedExtension = "x-empty-is-refused"
 
 func newBodySchema(ref *openapi3.SchemaRef) (*bodySchema, error) {

@@ -74,6 +74,7 @@ func newOperation(method, path string, described *openapi3.Operation, shared ope
 		if err != nil {
 			return nil, fmt.Errorf("parameter %s: %w", parameter.Name, err)
 		}
+		schema.emptyIsRefused, _ = parameter.Extensions[emptyIsRefusedExtension].(bool)
 		switch {
 		case parameter.In == openapi3.ParameterInPath:
 			operation.path[parameter.Name] = schema

@@ -114,7 +114,8 @@ func TestAQueryHasTheContractsDefaults(t *testing.T) {
 	}
 }
 
-// Covers every parameter in the contract, and every optional id of a body, including future ones.
+// Covers every parameter in the contract that does not refuse it, and every optional id of a body, including future
+// ones.
 func TestAnEmptyValueIsAsIfItWereNotGiven(t *testing.T) {
 	spec, all := operations(t)
 	parameters, ids := 0, 0
@@ -122,6 +123,9 @@ func TestAnEmptyValueIsAsIfItWereNotGiven(t *testing.T) {
 		for method, described := range item.Operations() {
 			operation := all[described.OperationID]
 			for _, name := range queryOf(item, described) {
+				if refusesEmpty(described, name) {
+					continue
+				}
 				parameters++
 				for _, empty := range []string{name + "=", name, name + "=&" + name + "="} {
 					if got, want := shown(t, operation, empty, queryOf(item, described)), shown(t, operation, "", queryOf(item, described)); got != want {
@@ -151,6 +155,24 @@ func TestAnEmptyValueIsAsIfItWereNotGiven(t *testing.T) {
 	}
 	if parameters < 30 || ids < 2 {
 		t.Errorf("only %d parameters and %d ids were found", parameters, ids)
+	}
+}
+
+func refusesEmpty(described *openapi3.Operation, name string) bool {
+	parameter := described.Parameters.GetByInAndName(openapi3.ParameterInQuery, name)
+	return parameter != nil && parameter.Extensions["x-empty-is-refused"] == true
+}
+
+// With an unset variable, the results of a pull request would be imported as those of the scan branch.
+func TestAnUploadRefusesAnEmptyValueThatChangesWhatItWrites(t *testing.T) {
+	_, all := operations(t)
+	for _, name := range []string{"ref", "pull_request", "fail_on", "dry_run"} {
+		for _, empty := range []string{name + "=", name, "tool=&" + name + "=&commit=8f3e1c2d"} {
+			_, err := all["uploadScan"].ParseQuery(empty)
+			if want := name + " is empty: give a value, or leave the parameter out"; err == nil || err.Error() != want {
+				t.Errorf("?%s: error %v, want %q", empty, err, want)
+			}
+		}
 	}
 }
 

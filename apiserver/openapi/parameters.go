@@ -91,8 +91,8 @@ func (o *Operation) ParsePath(segments map[string]string) (Parameters, error) {
 const strictQueryExtension = "x-strict-query"
 
 // ParseQuery parses a request's raw query. Names that the contract does not describe are ignored, whatever
-// their values, unless the operation is strict. A parameter with an empty value counts as not given: many
-// clients send unset values as "". Its errors are InvalidErrors.
+// their values, unless the operation is strict. A parameter with an empty value counts as not given, because many
+// clients send unset values as "", unless the contract refuses it. Its errors are InvalidErrors.
 func (o *Operation) ParseQuery(raw string) (Parameters, error) {
 	values := make(map[string]string, len(o.query))
 	for raw != "" {
@@ -109,6 +109,10 @@ func (o *Operation) ParseQuery(raw string) (Parameters, error) {
 		}
 		if value, err = url.QueryUnescape(value); err != nil {
 			return Parameters{}, invalid(name, problem.CodeMalformed, "%s is not percent-encoded as it should be", name)
+		}
+		if value == "" && schema.emptyIsRefused {
+			return Parameters{}, invalid(name, problem.CodeInvalid,
+				"%s is empty: give a value, or leave the parameter out", name)
 		}
 		if value == "" {
 			continue

@@ -39,6 +39,9 @@ type scalar struct {
 	min, max  int64
 	maxLength int // in characters; 0 is no limit
 	byDefault string
+	// emptyIsRefused means that an empty value is an error; otherwise it counts as not given. Only query parameters
+	// have it.
+	emptyIsRefused bool
 }
 
 // newScalar refuses a schema that it cannot validate completely: either everything that the contract states about

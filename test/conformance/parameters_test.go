@@ -38,7 +38,7 @@ func parametersIn(place string, operation *openapi3.Operation) (names []string) 
 	return names
 }
 
-// Every query parameter of every operation, including future ones.
+// Every query parameter of every operation, including future ones, except those that an upload refuses.
 func TestParameters_AnEmptyQueryParameterIsAsIfItWereNotGiven(t *testing.T) {
 	rows, o := sampleOrganization(t), newOrganization(t)
 	o.finding(builder.Finding("f-1"))
@@ -48,6 +48,9 @@ func TestParameters_AnEmptyQueryParameterIsAsIfItWereNotGiven(t *testing.T) {
 		path = strings.Replace(path, "/v2/reviews/{id}/", "/v2/reviews/rv-open/", 1)
 		path = strings.Replace(path, operationsPath+"/{id}/", operationsPath+"/"+operation+"/", 1)
 		if path == "/v2/repos/{id}/projects/{project_id}/scans" { // all at once, because each upload is imported
+			names = slices.DeleteFunc(names, func(name string) bool {
+				return described.Parameters.GetByInAndName(openapi3.ParameterInQuery, name).Extensions["x-empty-is-refused"] == true
+			})
 			for _, end := range []string{"=", ""} {
 				o.in(t).upload(projectPath("repo", "proj")+"/scans?"+strings.Join(names, end+"&")+end, sarifOf("one", "alpha")).wants(200, "all of them empty")
 			}
