@@ -21,7 +21,7 @@ var names = strings.NewReplacer(
 	"'findings-operator/devel'", "'findings-operator/{{ .Chart.AppVersion }}'",
 	"system:serviceaccount:findings-system:findings-controller", "system:serviceaccount:"+namespace+":"+prefix+"-controller",
 	"system:serviceaccount:findings-system:findings-api", "system:serviceaccount:"+namespace+":"+prefix+"-api",
-	"namespace: findings-system\n", "namespace: "+namespace+"\n",
+	"namespace: findings-system\n", "namespace: {{ .Release.Namespace | quote }}\n", // YAML reads some names as a number
 	"name: findings-controller\n", "name: "+prefix+"-controller\n",
 	"name: findings-controller-local\n", "name: "+prefix+"-controller-local\n",
 	"name: findings-api\n", "name: "+prefix+"-api\n",

@@ -42,7 +42,7 @@ func TestManifestsBecomeTemplates(t *testing.T) {
 		not              []string
 	}{
 		{"names and namespaces follow the release", role,
-			[]string{`name: {{ include "findings.fullname" . }}-api` + "\n", "namespace: {{ .Release.Namespace }}\n", labels, "# Why.\n",
+			[]string{`name: {{ include "findings.fullname" . }}-api` + "\n", "namespace: {{ .Release.Namespace | quote }}\n", labels, "# Why.\n",
 				`{{- if include "findings.plane" . }}`}, []string{"findings-system", "findings-api"}},
 		{"accounts are in every release", account, []string{"kind: ServiceAccount\n"}, []string{"{{- if"}},
 		{"documents are taken one by one", account + "---\n" + role, []string{"kind: ServiceAccount\n", "{{- end }}"}, nil},

@@ -77,7 +77,8 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	removeCRDs(t)
 }
 
-const releaseNamespace = "elsewhere"
+// releaseNamespace is a number for YAML, unless it is quoted.
+const releaseNamespace = "10042"
 
 // waitForKinds waits until resources of every kind can be listed. If a CRD is removed before its
 // first use, it can remain for minutes: the API server looks for its instances in a storage that is

@@ -561,6 +561,21 @@ func TestNoSecretIsInAnArgumentOrTheEnvironment(t *testing.T) {
 	})
 }
 
+// Platforms name namespaces by numbers of customers or projects. For YAML such a name is a number, unless it is quoted.
+func TestNamesOfDigitsAreTexts(t *testing.T) {
+	for file, set := range map[string]string{
+		"everything": "api.cursorKeysSecret=10042,api.redis.urlSecret=10042,api.redis.urlSecretKey=10042,api.tls.secret=10042," +
+			"ingress.tlsSecret=10042,ingress.className=10042,api.priorityClassName=10042",
+		"workloads": "findingsKubeconfigSecret=10042",
+	} {
+		for _, object := range Render(t, "10042", "10042", "--values", valueSets(t)[file], "--set-string", set) {
+			if member := regexp.MustCompile(`"[^"]*":10042\b`).FindString(string(harness.JSON(t, object.Object))); member != "" {
+				t.Errorf("%s: %s %s has %s", file, object.GetKind(), object.GetName(), member)
+			}
+		}
+	}
+}
+
 // A release under another name and in another namespace contains none of the default names; the
 // admission policies name service accounts, so with the default names nobody could write.
 func TestNamesFollowTheRelease(t *testing.T) {

@@ -4,7 +4,7 @@
 
 {{- define "findings.labels" -}}
 app.kubernetes.io/name: findings-operator
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
@@ -13,7 +13,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- /* What selects the pods of a component. It never changes: a Deployment's selector cannot. */ -}}
 {{- define "findings.selector" -}}
 app.kubernetes.io/name: findings-operator
-app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 
@@ -59,12 +59,12 @@ app.kubernetes.io/component: {{ .component }}
     defaultMode: 0440
     sources:
       - secret:
-          name: {{ .secret }}
+          name: {{ .secret | quote }}
           items:
             - key: {{ .component }}.kubeconfig
               path: {{ .component }}.kubeconfig
       - secret:
-          name: {{ .secret }}
+          name: {{ .secret | quote }}
           optional: true
           items:
             - key: {{ .component }}.token
@@ -104,7 +104,7 @@ capabilities:
 {{- /* Where pods run, and what else people put on them. */ -}}
 {{- define "findings.scheduling" -}}
 {{- with .priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
 {{- end }}
 {{- with .nodeSelector }}
 nodeSelector:
