@@ -63,9 +63,7 @@ func spelled(name, value string) string {
 	case "vulnerability":
 		return findingquery.VulnerabilityKey(value)
 	case "package":
-		if findingquery.PackageKey(value) == findingquery.PackageName(value) {
-			return findingquery.PackageName(value)
-		}
+		return findingquery.PackageSpelling(value)
 	case "text":
 		return strings.Join(findingquery.Words(value), " ")
 	}

@@ -2,6 +2,7 @@ package findingquery
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -38,6 +39,9 @@ func TestAPackageIsFoundByItsNameAndItsURL(t *testing.T) {
 		{"a longer name is another package", "lodash-es", "pkg:npm/lodash-es@4", "pkg:npm/lodash", false},
 		{"qualifiers may be left out", "openssl", "pkg:deb/debian/openssl@1.1?arch=amd64", "pkg:deb/debian/openssl@1.1", true},
 		{"a scope is part of the name", "core", "pkg:npm/@angular/core@12", "pkg:npm/@angular/core", true},
+		{"a scope that the tool encodes", "core", "pkg:npm/%40angular/core@12", "pkg:npm/@angular/core", true},
+		{"a scope that is given encoded", "core", "pkg:npm/@angular/core@12", "pkg:npm/%40angular/core@12", true},
+		{"an encoded @ elsewhere is no scope", "a", "pkg:generic/a%40b", "pkg:generic/a", false},
 		{"an encoded scope too", "core", "pkg:npm/%40angular/core@12", "pkg:npm/%40angular/core@12", true},
 		{"a version may have slashes", "tool", "pkg:github/acme/tool@release/v2", "pkg:github/acme/tool", true},
 		{"a version with slashes", "tool", "pkg:github/acme/tool@release/v2", "pkg:github/acme/tool@release/v2", true},
@@ -64,7 +68,7 @@ func TestAPackageIsFoundByItsNameAndItsURL(t *testing.T) {
 // Lists look a package up by its keys.
 func TestWhatAPackageURLMatchesHasItsKey(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		purl := purlScheme + rapid.StringOfN(rapid.SampledFrom([]rune("a/@?#")), 1, 12, -1).Draw(t, "purl")
+		purl := purlScheme + strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "/", "@", "?", "#", "/%40"}), 1, 12).Draw(t, "purl"), "")
 		for end := len(purlScheme); end <= len(purl); end++ {
 			wanted := purl[:end]
 			is, has := IsPackageOf("a", purl, wanted), slices.Contains(PackageKeys("a", purl), PackageKey(wanted))

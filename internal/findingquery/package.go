@@ -11,12 +11,25 @@ const purlScheme = "pkg:"
 // PackageName returns a package's name in the form in which names are compared, which ignores case.
 func PackageName(name string) string { return strings.ToLower(name) }
 
+// PackageSpelling returns a wanted package, which is given by name or by package URL, in the form in which packages are
+// compared.
+func PackageSpelling(wanted string) string {
+	if strings.HasPrefix(wanted, purlScheme) {
+		return withPlainScope(wanted)
+	}
+	return PackageName(wanted)
+}
+
+// withPlainScope writes the @ of a scope as it is. Most tools encode it, as in pkg:npm/%40angular/core.
+func withPlainScope(purl string) string { return strings.ReplaceAll(purl, "/%40", "/@") }
+
 // PackageKey returns the index key for a wanted package, which is given by name or by package URL: the name, or
 // the URL without version, qualifiers and subpath.
 func PackageKey(wanted string) string {
 	if !strings.HasPrefix(wanted, purlScheme) {
 		return PackageName(wanted)
 	}
+	wanted = withPlainScope(wanted)
 	if end := strings.IndexAny(wanted, "?#"); end >= 0 {
 		wanted = wanted[:end]
 	}
@@ -68,6 +81,7 @@ func IsPackageOf(name, purl, wanted string) bool {
 	if !strings.HasPrefix(wanted, purlScheme) {
 		return wanted != "" && PackageNameKey(name) == PackageName(wanted)
 	}
-	rest, is := strings.CutPrefix(purl, wanted)
+	wanted = withPlainScope(wanted)
+	rest, is := strings.CutPrefix(withPlainScope(purl), wanted)
 	return is && (rest == "" || strings.ContainsAny(rest[:1], "?#") || beginsVersion(wanted, rest))
 }

@@ -112,7 +112,7 @@ func hasVulnerability(value string) (string, bool) {
 }
 
 // ofPackage selects a package by its name, ignoring case, or by its package URL; one without a version matches every
-// version.
+// version. Tools write the @ of a scope as it is or encoded, and an expression cannot replace one by the other.
 func ofPackage(value string) (string, bool) {
 	if !strings.HasPrefix(value, "pkg:") {
 		return "finding.package.name.lowerAscii() == " + quoted(strings.ToLower(value)), true
@@ -121,8 +121,13 @@ func ofPackage(value string) (string, bool) {
 	if strings.HasSuffix(value, "/") {
 		ends = "['?', '#']" // after a slash @ begins a scope, and not a version
 	}
-	return "(finding.package.purl == " + quoted(value) +
-		" || " + ends + ".exists(end, finding.package.purl.startsWith(" + quoted(value) + " + end)))", true
+	plain := strings.ReplaceAll(value, "/%40", "/@")
+	var all []string
+	for _, purl := range slices.Compact([]string{plain, strings.ReplaceAll(plain, "/@", "/%40")}) {
+		all = append(all, "finding.package.purl == "+quoted(purl)+
+			" || "+ends+".exists(end, finding.package.purl.startsWith("+quoted(purl)+" + end))")
+	}
+	return "(" + strings.Join(all, " || ") + ")", true
 }
 
 func scoredAtLeast(value string) (string, bool) {

@@ -34,6 +34,9 @@ func TestFiltersBecomeAnExpression(t *testing.T) {
 		{"a package by its name", "package=OpenSSL", "finding.package.name.lowerAscii() == 'openssl'", nil},
 		{"a package by its address", "package=pkg:npm/a",
 			"(finding.package.purl == 'pkg:npm/a' || ['@', '?', '#'].exists(end, finding.package.purl.startsWith('pkg:npm/a' + end)))", nil},
+		{"a package with a scope, whose @ some tools encode", "package=pkg:npm/%2540a/b",
+			"(finding.package.purl == 'pkg:npm/@a/b' || ['@', '?', '#'].exists(end, finding.package.purl.startsWith('pkg:npm/@a/b' + end))" +
+				" || finding.package.purl == 'pkg:npm/%40a/b' || ['@', '?', '#'].exists(end, finding.package.purl.startsWith('pkg:npm/%40a/b' + end)))", nil},
 		{"a package's address without its name, after which @ begins a scope", "package=pkg:npm/",
 			"(finding.package.purl == 'pkg:npm/' || ['?', '#'].exists(end, finding.package.purl.startsWith('pkg:npm/' + end)))", nil},
 		{"a whole score", "min_score=7", "has(finding.score) && finding.score >= 7.0", nil},
