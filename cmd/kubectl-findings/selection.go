@@ -16,6 +16,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingquery"
+	"github.com/appsec-dev/findings-operator/scanimport/provision"
 )
 
 // The fields of a finding that the API server can select by: the selectableFields of the CRD.
@@ -179,6 +180,7 @@ func (f *filter) read() error {
 	if f.flags.Changed("suppressed") {
 		selection.Suppressed = &f.suppressed
 	}
+	selection.File = cleanFile(selection.File)
 	selection.MinScore = readScore(f.minScore, &errs)
 	selection.CreatedSince, selection.CreatedUntil = readPeriod("created", f.createdSince, f.createdUntil, &errs)
 	selection.UpdatedSince, selection.UpdatedUntil = readPeriod("updated", f.updatedSince, f.updatedUntil, &errs)
@@ -199,6 +201,19 @@ func (f *filter) read() error {
 		err = fmt.Errorf("%w\n%s", err, selectedBy("Findings", selectable))
 	}
 	return err
+}
+
+// cleanFile returns a file, or a folder that ends in a slash, as findings name it: shells complete ./web/ or .\web\. A
+// text that would become empty, and a URI, stay as they are.
+func cleanFile(file string) string {
+	path := provision.Clean(file)
+	if path == "" || strings.Contains(file, "://") {
+		return file
+	}
+	if strings.HasSuffix(file, "/") || strings.HasSuffix(file, `\`) {
+		path += "/"
+	}
+	return path
 }
 
 // checkChoices returns an error for a value that one of the fields never has: it would match nothing, or everything.
