@@ -29,7 +29,8 @@ func newPermalinks(repository *v1alpha1.RepositorySpec, commit string) permalink
 	// Everyone who can read the finding can read the URL, so drop credentials.
 	page.User, page.RawQuery, page.Fragment = nil, "", ""
 	base := page.String()
-	provider := cmp.Or(strings.ToLower(repository.Provider), page.Hostname()) // a host is often named after the provider
+	// A host is often named after the provider.
+	provider := strings.ToLower(cmp.Or(repository.Provider, page.Hostname()))
 	is := func(name string) bool { return strings.Contains(provider, name) }
 	switch {
 	case is("github"):

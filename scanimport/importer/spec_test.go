@@ -228,6 +228,7 @@ func TestPermalinks(t *testing.T) {
 	}{
 		"github":           {"the plain case", v1alpha1.RepositorySpec{Provider: "github", URL: "https://github.com/a/b"}, commit, "https://github.com/a/b/blob/" + commit + "/x%23y/a.go#L3"},
 		"by host":          {"no provider is given", v1alpha1.RepositorySpec{URL: "https://github.com/a/b.git"}, commit, "https://github.com/a/b/blob/" + commit + "/x%23y/a.go#L3"},
+		"by host, loud":    {"a host has no case", v1alpha1.RepositorySpec{URL: "https://GitHub.com/a/b"}, commit, "https://GitHub.com/a/b/blob/" + commit + "/x%23y/a.go#L3"},
 		"gitlab":           {"another form", v1alpha1.RepositorySpec{Provider: "gitlab", URL: "https://git.acme.example/a/b/"}, commit, "https://git.acme.example/a/b/-/blob/" + commit + "/x%23y/a.go#L3"},
 		"bitbucket":        {"another form", v1alpha1.RepositorySpec{Provider: "bitbucket", URL: "https://bitbucket.org/a/b"}, commit, "https://bitbucket.org/a/b/src/" + commit + "/x%23y/a.go#lines-3"},
 		"gitea":            {"another form", v1alpha1.RepositorySpec{Provider: "gitea", URL: "https://git.acme.example/a/b"}, commit, "https://git.acme.example/a/b/src/commit/" + commit + "/x%23y/a.go#L3"},

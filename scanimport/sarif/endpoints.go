@@ -51,7 +51,8 @@ func (n *normaliser) endpoints(wire *wireResult, message string) []Endpoint {
 
 // isURL reports whether a path is an HTTP URL.
 func isURL(path string) bool {
-	return strings.HasPrefix(path, "https://") || strings.HasPrefix(path, "http://")
+	scheme, _, is := strings.Cut(path, "://")
+	return is && (strings.EqualFold(scheme, "https") || strings.EqualFold(scheme, "http"))
 }
 
 // Served reports whether the location is an HTTP URL and not a file.
