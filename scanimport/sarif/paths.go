@@ -72,14 +72,25 @@ func IsRoot(uri string) bool {
 // maxRoots bounds how many folders each path is compared with.
 const maxRoots = 32
 
+// addRoot adds a folder of the scanning machine. One that is no URI may have a percent sign or the host of a share in
+// its name: it is also added as the file:// URIs of tools name it.
 func (b *pathBook) addRoot(uri string) {
-	folder, kind := decode(shorten(uri, maxURI))
-	if kind != absolutePath || folder == "/" {
+	uri = shorten(strings.TrimSpace(uri), maxURI)
+	folder, kind := decode(uri)
+	if kind != absolutePath {
 		return
 	}
-	root := strings.TrimSuffix(folder, "/") + "/"
-	if len(b.roots) < maxRoots && !slices.Contains(b.roots, root) {
-		b.roots = append(b.roots, root)
+	folders := []string{folder}
+	if !isFileURI(uri) {
+		encoded := &url.URL{Path: slashes(uri)}
+		folder, _ = decode("file:" + encoded.EscapedPath())
+		folders = append(folders, folder)
+	}
+	for _, folder := range folders {
+		root := strings.TrimSuffix(folder, "/") + "/"
+		if root != "/" && len(b.roots) < maxRoots && !slices.Contains(b.roots, root) {
+			b.roots = append(b.roots, root)
+		}
 	}
 }
 
@@ -259,7 +270,7 @@ func decode(uri string) (string, uriKind) {
 	uri = strings.TrimSpace(uri)
 	scheme, rest, hasScheme := strings.Cut(uri, ":")
 	switch {
-	case hasScheme && strings.EqualFold(scheme, "file"):
+	case isFileURI(uri):
 		after, slashed := strings.CutPrefix(rest, "//")
 		if slashed && after != "" && after[0] != '/' && !drive.MatchString(after) {
 			_, rest, _ = strings.Cut(after, "/") // file://host/path
@@ -275,6 +286,11 @@ func decode(uri string) (string, uriKind) {
 		return path.Clean(decoded), absolutePath
 	}
 	return WithoutUser(decoded), relativePath
+}
+
+func isFileURI(uri string) bool {
+	scheme, _, hasScheme := strings.Cut(uri, ":")
+	return hasScheme && strings.EqualFold(scheme, "file")
 }
 
 func unescape(s string) string {
