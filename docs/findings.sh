@@ -25,6 +25,9 @@ fail() {
 [ -n "${REPOSITORY:-}" ] || fail "REPOSITORY is not set: it is the id of the Repository"
 [ -n "${PROJECT:-}" ] || fail "PROJECT is not set: it is the id of the Project"
 [ -n "${COMMIT:-}" ] || fail "COMMIT is not set: it is the scanned commit"
+# Without either, the results of a pull request would be imported as those of the scan branch.
+[ -n "${PULL_REQUEST:-}${REF:-}" ] ||
+  fail "neither PULL_REQUEST nor REF is set: give the number of the pull request, or the scanned branch"
 FINDINGS_URL=${FINDINGS_URL%/}
 RESULTS=${RESULTS:-results.sarif}
 PULL_REQUEST=${PULL_REQUEST:-}

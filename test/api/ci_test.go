@@ -151,6 +151,7 @@ func TestRecipesUploadNoOlderFile(t *testing.T) {
 		j.write("results.sarif", sarif("one"))
 		out, status := j.follow(recipe(t), map[string]string{
 			"GITHUB_SHA": mainCommit, "CI_COMMIT_SHA": mainCommit, "GIT_COMMIT": mainCommit, "PULL_REQUEST": "", "RETRIES": "0",
+			"GITHUB_REF": "refs/heads/main", "CI_COMMIT_BRANCH": "main", "BRANCH_NAME": "main", "REF": "main",
 		})
 		if status != 1 || !strings.Contains(out, "the scanner did not run to its end") {
 			t.Errorf("%s: status %d, printed %s", name, status, out)
@@ -287,16 +288,16 @@ func TestTheRecipesForCI(t *testing.T) {
 		"Jenkins": {
 			recipe: onJenkins, header: "Authorization", comment: "POST /repos/acme/payments/issues/412/comments", key: "Bearer for-comments",
 			onMain: func(api string) map[string]string {
-				return map[string]string{"GIT_COMMIT": mainCommit, "GITHUB_API_URL": api, "GITHUB_TOKEN": "for-comments"}
+				return map[string]string{"BRANCH_NAME": "main", "GIT_COMMIT": mainCommit, "GITHUB_API_URL": api, "GITHUB_TOKEN": "for-comments"}
 			},
 			inPullRequest: func(api string) map[string]string {
-				return map[string]string{"GIT_COMMIT": mergedHead, "GITHUB_API_URL": api, "GITHUB_TOKEN": "for-comments",
+				return map[string]string{"BRANCH_NAME": "PR-412", "GIT_COMMIT": mergedHead, "GITHUB_API_URL": api, "GITHUB_TOKEN": "for-comments",
 					"CHANGE_ID": "412", "CHANGE_TITLE": "Refund orders", "CHANGE_AUTHOR": "jo"}
 			},
 		},
 		"a shell": {
 			recipe: inAShell, header: "Authorization", comment: "POST /comments", key: "for-comments",
-			onMain: func(string) map[string]string { return nil },
+			onMain: func(string) map[string]string { return map[string]string{"REF": "main"} },
 			inPullRequest: func(api string) map[string]string {
 				return map[string]string{"PULL_REQUEST": "412", "FAIL_ON": "high", "COMMENT_URL": api + "/comments", "COMMENT_HEADER": "Authorization: for-comments"}
 			},
@@ -341,7 +342,7 @@ func TestTheScriptForCISaysWhatHappened(t *testing.T) {
 	retries := map[string]string{"RETRIES": "0"}
 	script := func(results string, variables ...map[string]string) (string, int) {
 		j.write("results.sarif", results)
-		return j.run("sh findings.sh", append(variables, map[string]string{"COMMIT": mainCommit})...)
+		return j.run("sh findings.sh", append([]map[string]string{{"COMMIT": mainCommit, "REF": "main"}}, variables...)...)
 	}
 	pullRequest := map[string]string{"PULL_REQUEST": "7", "FAIL_ON": "new", "PR_TITLE": ""}
 	comment := func(address string) map[string]string {
@@ -380,6 +381,7 @@ func TestTheScriptForCISaysWhatHappened(t *testing.T) {
 		{"no category", sarif("one"), map[string]string{"FINDINGS_CATEGORY": "Secrets"}, 1, "category must be one of"},
 		{"no former name, in a pull request", sarif("one"), map[string]string{"FINDINGS_FORMERLY": "lint", "PULL_REQUEST": "7"}, 1, "give the one under which its findings are known"},
 		{"another branch", sarif("one"), map[string]string{"REF": "refs/heads/feature"}, 1, "is not the branch main"},
+		{"a job that knows neither a branch nor a pull request", sarif("one"), map[string]string{"REF": "", "FAIL_ON": "high"}, 1, "findings: neither PULL_REQUEST nor REF is set"},
 	} {
 		out, status := script(step.results, retries, step.variables)
 		if status != step.status || !strings.Contains(out, step.prints) {
@@ -421,7 +423,7 @@ func TestACancelledJobLeavesNothingBehind(t *testing.T) {
 	j := newCheckout(t, strings.Replace(service, "//", "//bot:the-password@", 1), "the-token")
 	j.write("results.sarif", sarif("one"))
 	temporary := t.TempDir()
-	job := j.command("exec sh findings.sh", map[string]string{"COMMIT": mainCommit, "TMPDIR": temporary, "RETRIES": "0"})
+	job := j.command("exec sh findings.sh", map[string]string{"COMMIT": mainCommit, "REF": "main", "TMPDIR": temporary, "RETRIES": "0"})
 	job.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var out bytes.Buffer
 	job.Stdout, job.Stderr = &out, &out
@@ -470,7 +472,7 @@ func answering(t *testing.T, status int, answers ...string) (*job, *atomic.Int32
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, answers[min(int(requests.Add(1)), len(answers))-1])
 	})), "key")
-	j.env["COMMIT"], j.env["RETRIES"] = mainCommit, "0"
+	j.env["COMMIT"], j.env["REF"], j.env["RETRIES"] = mainCommit, "main", "0"
 	j.write("results.sarif", sarif("one"))
 	return j, requests
 }
@@ -554,7 +556,7 @@ func TestTheScriptForCITriesAgain(t *testing.T) {
 	}))
 	j.env["FINDINGS_URL"] = busy
 	j.write("results.sarif", sarif("one"))
-	out, status := j.run("sh findings.sh", map[string]string{"COMMIT": mainCommit})
+	out, status := j.run("sh findings.sh", map[string]string{"COMMIT": mainCommit, "REF": "main"})
 	if status != 0 || requests.Load() != 4 || len(o.everything()) != 1 {
 		t.Errorf("status %d after %d requests, printed %s", status, requests.Load(), out)
 	}
