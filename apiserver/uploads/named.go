@@ -22,10 +22,7 @@ func findRepository(ctx context.Context, c *importer.Client, j *job) error {
 		return nil
 	}
 	place := j.place()
-	facts, err := place.Facts(j.batches)
-	if err != nil {
-		return err
-	}
+	facts := place.Facts(j.batches)
 	// The ids in the request may lack a repository that was created or got the name a moment ago. All are listed,
 	// because the API server's selectors compare the case of letters.
 	repositories, unreadable, err := importer.List[v1alpha1.Repository](ctx, c, j.Namespace, fields.Everything())

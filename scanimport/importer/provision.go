@@ -148,13 +148,13 @@ func (p *Place) byFullName() bool { return strings.Contains(p.Repository, "/") }
 
 // repository finds or creates the repository.
 func (p *provisioner) repository(ctx context.Context, batches []*Batch) error {
-	facts, err := p.place.Facts(batches)
-	if err != nil {
-		return err
-	}
+	facts := p.place.Facts(batches)
 	exists := func(ctx context.Context) (found bool, err error) { return p.findRepository(ctx, facts) }
 	if found, err := exists(ctx); err != nil || found {
 		return err
+	}
+	if err := provision.CheckFullName(facts.FullName); err != nil && p.place.byFullName() {
+		return &RefusedError{err.Error()}
 	}
 	if err := p.place.Check(nil); err != nil {
 		return err
@@ -182,7 +182,7 @@ func (p *provisioner) createOnce(ctx context.Context, lease string,
 }
 
 // Facts returns what the place and the files of the batches tell about the repository.
-func (p *Place) Facts(batches []*Batch) (provision.Facts, error) {
+func (p *Place) Facts(batches []*Batch) provision.Facts {
 	claims := p.Claims
 	claims.URLs = slices.Clone(claims.URLs)
 	if p.byFullName() {
@@ -197,11 +197,7 @@ func (p *Place) Facts(batches []*Batch) (provision.Facts, error) {
 	if p.OfPullRequest {
 		claims.Branch, claims.Commit = "", ""
 	}
-	facts, err := claims.Facts()
-	if err != nil {
-		return facts, &RefusedError{err.Error()}
-	}
-	return facts, nil
+	return claims.Facts()
 }
 
 // findRepository reports whether the repository exists.

@@ -31,7 +31,7 @@ type Claims struct {
 
 // Facts holds what an import records about a repository that it creates.
 type Facts struct {
-	// FullName as given; empty if unknown.
+	// FullName as given, whatever its form; empty if unknown.
 	FullName string
 	// Provider, URL and CloneURL are empty if no URL yields them.
 	Provider, URL, CloneURL string
@@ -39,10 +39,10 @@ type Facts struct {
 	Branch, Commit string
 }
 
-var segment = regexp.MustCompile(`^[A-Za-z0-9_~+-][A-Za-z0-9._~+-]{0,99}$`)
+var segment = regexp.MustCompile(`^\.?[A-Za-z0-9_~+-][A-Za-z0-9._~+-]{0,99}$`)
 
-// CheckFullName returns an error for users if the text cannot be a provider's full name of a repository. It refuses
-// characters that look like others, or that end a name in some context: users must create such a Repository themselves.
+// CheckFullName returns an error for users if no import creates a repository with that full name. It refuses characters
+// that look like others, or that end a name in some context: users must create such a Repository themselves.
 func CheckFullName(name string) error {
 	segments := strings.Split(name, "/")
 	if len(name) > maxFullName || len(segments) < 2 || len(segments) > maxSegments ||
@@ -66,14 +66,9 @@ func Fold(name string) string {
 }
 
 // Facts derives the facts from the claims. A URL counts only if it belongs to the full name, so that no page of another
-// repository is recorded. If the given full name is invalid, it returns an error for users.
-func (c Claims) Facts() (Facts, error) {
+// repository is recorded.
+func (c Claims) Facts() Facts {
 	f := Facts{FullName: strings.TrimSuffix(c.FullName, ".git")}
-	if f.FullName != "" {
-		if err := CheckFullName(f.FullName); err != nil {
-			return Facts{}, err
-		}
-	}
 	for _, text := range c.URLs {
 		page, name := parse(text)
 		if page == nil || f.FullName != "" && !SameName(f.FullName, name) {
@@ -91,7 +86,7 @@ func (c Claims) Facts() (Facts, error) {
 	if IsCommitHash(c.Commit) {
 		f.Commit = c.Commit
 	}
-	return f, nil
+	return f
 }
 
 // scp matches git's address form without a scheme.

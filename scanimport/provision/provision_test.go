@@ -94,13 +94,7 @@ func TestFactsAreOfWhatWasAskedFor(t *testing.T) {
 			Branch:   rapid.OneOf(rapid.SampledFrom([]string{"refs/heads/main", "main", "refs/pull/3/merge", "refs/tags/v1"}), rapid.String()).Draw(t, "branch"),
 			Commit:   rapid.OneOf(rapid.StringMatching(`[0-9a-f]{40}`), rapid.String()).Draw(t, "commit"),
 		}
-		facts, err := claims.Facts()
-		if err != nil {
-			if facts != (Facts{}) || CheckFullName(strings.TrimSuffix(claims.FullName, ".git")) == nil {
-				t.Fatalf("refused with %v, and has %+v", err, facts)
-			}
-			return
-		}
+		facts := claims.Facts()
 		if claims.FullName != "" && !SameName(facts.FullName, strings.TrimSuffix(claims.FullName, ".git")) {
 			t.Fatalf("%q became %q", claims.FullName, facts.FullName)
 		}
@@ -114,6 +108,9 @@ func TestFactsAreOfWhatWasAskedFor(t *testing.T) {
 		}
 		if strings.HasPrefix(facts.Branch, "refs/") || !isPlain(facts.Branch+facts.Commit) {
 			t.Fatalf("branch %q, commit %q", facts.Branch, facts.Commit)
+		}
+		if CheckFullName(facts.FullName) != nil { // nothing is created
+			return
 		}
 		if len(facts.FullName) > 512 || len(facts.CloneURL) > 2048 || len(facts.Provider) > 63 || len(facts.Branch) > 255 || len(facts.Commit) > 128 {
 			t.Fatalf("too long: %+v", facts)
@@ -141,14 +138,20 @@ func TestFacts(t *testing.T) {
 		{"nothing but the name", "acme/payments", nil, bare},
 		{"nothing at all", "", nil, Facts{Branch: "main", Commit: "8f3e1c2d"}},
 	} {
-		got, err := Claims{FullName: tc.fullName, URLs: tc.urls, Branch: "refs/heads/main", Commit: "8f3e1c2d"}.Facts()
-		if err != nil || got != tc.want {
-			t.Errorf("%s: got %+v, %v\nwant %+v", tc.reason, got, err, tc.want)
+		got := Claims{FullName: tc.fullName, URLs: tc.urls, Branch: "refs/heads/main", Commit: "8f3e1c2d"}.Facts()
+		if got != tc.want {
+			t.Errorf("%s: got %+v\nwant %+v", tc.reason, got, tc.want)
 		}
 	}
+}
+
+func TestFullNames(t *testing.T) {
+	for _, name := range []string{"acme/payments", "acme/.github", "acme/.dotfiles/web"} {
+		harness.NoError(t, name, CheckFullName(name))
+	}
 	for _, name := range []string{"payments", "acme/", "/payments", "acme//payments", "acme/..", "./payments", "аcme/payments", "acme/pay ments",
-		"acme/" + strings.Repeat("x", 101), strings.Repeat("a/", 20) + "a", "acme/pay%2fments", "acme/\u202epayments"} {
-		if _, err := (Claims{FullName: name}).Facts(); err == nil {
+		"acme/..github", "acme/.", "acme/" + strings.Repeat("x", 101), strings.Repeat("a/", 20) + "a", "acme/pay%2fments", "acme/\u202epayments"} {
+		if CheckFullName(name) == nil {
 			t.Errorf("%q was taken for a full name", name)
 		}
 	}
@@ -218,9 +221,7 @@ func TestFind(t *testing.T) {
 // A provider has several installations, which must not be confused.
 func TestFindTellsSitesApart(t *testing.T) {
 	at := func(address string) Facts {
-		facts, err := Claims{URLs: []string{address}}.Facts()
-		harness.Must(t, err)
-		return facts
+		return Claims{URLs: []string{address}}.Facts()
 	}
 	public, own, other := at("https://gitlab.com/acme/web"), at("git@gitlab.corp.example:acme/web.git"), at("https://git.corp.example/acme/web")
 	for _, a := range []Facts{public, own, other} {

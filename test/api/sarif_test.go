@@ -286,6 +286,10 @@ func TestARepositoryIsFoundByItsFullName(t *testing.T) {
 	o.rename(c, "second", "acme/group/Payments")
 	o.create(builder.Project("theirs").In(o.namespace).Repository("second").Build())
 	post("acme%2Fgroup/payments").wants(http.StatusAccepted, "a group in a group")
+	for _, fullName := range []string{"acme/.github", "acme/pay ments"} { // an import would not create the latter
+		o.rename(c, "second", fullName)
+		post(strings.ReplaceAll(fullName, " ", "%20")).wants(http.StatusAccepted, fullName)
+	}
 }
 
 // The host in the file, or in checkout_uri, is compared with the repository's: results of a repository on another
