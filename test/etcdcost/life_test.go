@@ -95,7 +95,7 @@ func (l *life) goOn() {
 	l.step("triage by REST", byPerson, func() { l.triageByREST("muted", "Only tests call it.") })
 	if !l.subscribed || *report != "" { // steps that an endpoint does not affect
 		l.step("triage by kubectl", byPerson, func() { l.triageByKubectl("active", "It is reachable after all.") })
-		l.step("said again: a rescan at another commit, triage by REST and kubectl", nobody, func() {
+		l.step("repeated without changes: a rescan at another commit, triage by REST and kubectl", nobody, func() {
 			l.imports("first", commitB, everything)
 			l.triageByREST("active", "It is reachable after all.")
 			l.triageByKubectl("active", "It is reachable after all.")
