@@ -5771,14 +5771,15 @@ type ClientInterface interface {
 	//
 	// An addition to the contract. Accepts what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` accepts,
 	// for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
-	// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository; if that has a
-	// folder, an upload that has no file in it and would close findings there is refused. If they do not exist and the
-	// organization lets imports create them (`spec.imports`), the upload creates the Repository with the ref as its
-	// scan branch, and the Projects of the folders that the organization names. The answer is 202 when the upload's
-	// scans are recorded; read `url` to see whether it is imported or refused. A ref other than the repository's scan
-	// branch, or without one its default branch, is refused. The key may also be sent as
-	// `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope `findings:import`, which
-	// must be listed in the key.
+	// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If that has a
+	// folder, an upload that has no file in it is refused if it would close open findings there, move them to other
+	// files, or reopen a closed and decided one for another file, unless one of its results is a known finding outside
+	// of the folder. If they do not exist and the organization lets imports create them (`spec.imports`), the upload
+	// creates the Repository with the ref as its scan branch, and the Projects of the folders that the organization
+	// names. The answer is 202 when the upload's scans are recorded; read `url` to see whether it is imported or
+	// refused. A ref other than the repository's scan branch, or without one its default branch, is refused. The key
+	// may also be sent as `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope
+	// `findings:import`, which must be listed in the key.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5789,14 +5790,15 @@ type ClientInterface interface {
 	//
 	// An addition to the contract. Accepts what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` accepts,
 	// for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
-	// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository; if that has a
-	// folder, an upload that has no file in it and would close findings there is refused. If they do not exist and the
-	// organization lets imports create them (`spec.imports`), the upload creates the Repository with the ref as its
-	// scan branch, and the Projects of the folders that the organization names. The answer is 202 when the upload's
-	// scans are recorded; read `url` to see whether it is imported or refused. A ref other than the repository's scan
-	// branch, or without one its default branch, is refused. The key may also be sent as
-	// `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope `findings:import`, which
-	// must be listed in the key.
+	// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If that has a
+	// folder, an upload that has no file in it is refused if it would close open findings there, move them to other
+	// files, or reopen a closed and decided one for another file, unless one of its results is a known finding outside
+	// of the folder. If they do not exist and the organization lets imports create them (`spec.imports`), the upload
+	// creates the Repository with the ref as its scan branch, and the Projects of the folders that the organization
+	// names. The answer is 202 when the upload's scans are recorded; read `url` to see whether it is imported or
+	// refused. A ref other than the repository's scan branch, or without one its default branch, is refused. The key
+	// may also be sent as `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope
+	// `findings:import`, which must be listed in the key.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -6467,14 +6469,15 @@ func (c *Client) GetSarifV3(ctx context.Context, owner ID, repo ID, sarifId ID, 
 //
 // An addition to the contract. Accepts what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` accepts,
 // for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
-// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository; if that has a
-// folder, an upload that has no file in it and would close findings there is refused. If they do not exist and the
-// organization lets imports create them (`spec.imports`), the upload creates the Repository with the ref as its
-// scan branch, and the Projects of the folders that the organization names. The answer is 202 when the upload's
-// scans are recorded; read `url` to see whether it is imported or refused. A ref other than the repository's scan
-// branch, or without one its default branch, is refused. The key may also be sent as
-// `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope `findings:import`, which
-// must be listed in the key.
+// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If that has a
+// folder, an upload that has no file in it is refused if it would close open findings there, move them to other
+// files, or reopen a closed and decided one for another file, unless one of its results is a known finding outside
+// of the folder. If they do not exist and the organization lets imports create them (`spec.imports`), the upload
+// creates the Repository with the ref as its scan branch, and the Projects of the folders that the organization
+// names. The answer is 202 when the upload's scans are recorded; read `url` to see whether it is imported or
+// refused. A ref other than the repository's scan branch, or without one its default branch, is refused. The key
+// may also be sent as `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope
+// `findings:import`, which must be listed in the key.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6495,14 +6498,15 @@ func (c *Client) UploadSarifWithBody(ctx context.Context, owner ID, repo ID, con
 //
 // An addition to the contract. Accepts what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` accepts,
 // for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
-// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository; if that has a
-// folder, an upload that has no file in it and would close findings there is refused. If they do not exist and the
-// organization lets imports create them (`spec.imports`), the upload creates the Repository with the ref as its
-// scan branch, and the Projects of the folders that the organization names. The answer is 202 when the upload's
-// scans are recorded; read `url` to see whether it is imported or refused. A ref other than the repository's scan
-// branch, or without one its default branch, is refused. The key may also be sent as
-// `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope `findings:import`, which
-// must be listed in the key.
+// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If that has a
+// folder, an upload that has no file in it is refused if it would close open findings there, move them to other
+// files, or reopen a closed and decided one for another file, unless one of its results is a known finding outside
+// of the folder. If they do not exist and the organization lets imports create them (`spec.imports`), the upload
+// creates the Repository with the ref as its scan branch, and the Projects of the folders that the organization
+// names. The answer is 202 when the upload's scans are recorded; read `url` to see whether it is imported or
+// refused. A ref other than the repository's scan branch, or without one its default branch, is refused. The key
+// may also be sent as `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope
+// `findings:import`, which must be listed in the key.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -12635,14 +12639,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// An addition to the contract. Accepts what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` accepts,
 	// for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
-	// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository; if that has a
-	// folder, an upload that has no file in it and would close findings there is refused. If they do not exist and the
-	// organization lets imports create them (`spec.imports`), the upload creates the Repository with the ref as its
-	// scan branch, and the Projects of the folders that the organization names. The answer is 202 when the upload's
-	// scans are recorded; read `url` to see whether it is imported or refused. A ref other than the repository's scan
-	// branch, or without one its default branch, is refused. The key may also be sent as
-	// `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope `findings:import`, which
-	// must be listed in the key.
+	// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If that has a
+	// folder, an upload that has no file in it is refused if it would close open findings there, move them to other
+	// files, or reopen a closed and decided one for another file, unless one of its results is a known finding outside
+	// of the folder. If they do not exist and the organization lets imports create them (`spec.imports`), the upload
+	// creates the Repository with the ref as its scan branch, and the Projects of the folders that the organization
+	// names. The answer is 202 when the upload's scans are recorded; read `url` to see whether it is imported or
+	// refused. A ref other than the repository's scan branch, or without one its default branch, is refused. The key
+	// may also be sent as `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope
+	// `findings:import`, which must be listed in the key.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12653,14 +12658,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// An addition to the contract. Accepts what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` accepts,
 	// for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
-	// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository; if that has a
-	// folder, an upload that has no file in it and would close findings there is refused. If they do not exist and the
-	// organization lets imports create them (`spec.imports`), the upload creates the Repository with the ref as its
-	// scan branch, and the Projects of the folders that the organization names. The answer is 202 when the upload's
-	// scans are recorded; read `url` to see whether it is imported or refused. A ref other than the repository's scan
-	// branch, or without one its default branch, is refused. The key may also be sent as
-	// `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope `findings:import`, which
-	// must be listed in the key.
+	// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If that has a
+	// folder, an upload that has no file in it is refused if it would close open findings there, move them to other
+	// files, or reopen a closed and decided one for another file, unless one of its results is a known finding outside
+	// of the folder. If they do not exist and the organization lets imports create them (`spec.imports`), the upload
+	// creates the Repository with the ref as its scan branch, and the Projects of the folders that the organization
+	// names. The answer is 202 when the upload's scans are recorded; read `url` to see whether it is imported or
+	// refused. A ref other than the repository's scan branch, or without one its default branch, is refused. The key
+	// may also be sent as `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope
+	// `findings:import`, which must be listed in the key.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -17432,14 +17438,15 @@ func (c *ClientWithResponses) GetSarifV3WithResponse(ctx context.Context, owner 
 //
 // An addition to the contract. Accepts what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` accepts,
 // for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
-// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository; if that has a
-// folder, an upload that has no file in it and would close findings there is refused. If they do not exist and the
-// organization lets imports create them (`spec.imports`), the upload creates the Repository with the ref as its
-// scan branch, and the Projects of the folders that the organization names. The answer is 202 when the upload's
-// scans are recorded; read `url` to see whether it is imported or refused. A ref other than the repository's scan
-// branch, or without one its default branch, is refused. The key may also be sent as
-// `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope `findings:import`, which
-// must be listed in the key.
+// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If that has a
+// folder, an upload that has no file in it is refused if it would close open findings there, move them to other
+// files, or reopen a closed and decided one for another file, unless one of its results is a known finding outside
+// of the folder. If they do not exist and the organization lets imports create them (`spec.imports`), the upload
+// creates the Repository with the ref as its scan branch, and the Projects of the folders that the organization
+// names. The answer is 202 when the upload's scans are recorded; read `url` to see whether it is imported or
+// refused. A ref other than the repository's scan branch, or without one its default branch, is refused. The key
+// may also be sent as `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope
+// `findings:import`, which must be listed in the key.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17456,14 +17463,15 @@ func (c *ClientWithResponses) UploadSarifWithBodyWithResponse(ctx context.Contex
 //
 // An addition to the contract. Accepts what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` accepts,
 // for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
-// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository; if that has a
-// folder, an upload that has no file in it and would close findings there is refused. If they do not exist and the
-// organization lets imports create them (`spec.imports`), the upload creates the Repository with the ref as its
-// scan branch, and the Projects of the folders that the organization names. The answer is 202 when the upload's
-// scans are recorded; read `url` to see whether it is imported or refused. A ref other than the repository's scan
-// branch, or without one its default branch, is refused. The key may also be sent as
-// `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope `findings:import`, which
-// must be listed in the key.
+// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If that has a
+// folder, an upload that has no file in it is refused if it would close open findings there, move them to other
+// files, or reopen a closed and decided one for another file, unless one of its results is a known finding outside
+// of the folder. If they do not exist and the organization lets imports create them (`spec.imports`), the upload
+// creates the Repository with the ref as its scan branch, and the Projects of the folders that the organization
+// names. The answer is 202 when the upload's scans are recorded; read `url` to see whether it is imported or
+// refused. A ref other than the repository's scan branch, or without one its default branch, is refused. The key
+// may also be sent as `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope
+// `findings:import`, which must be listed in the key.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
