@@ -970,7 +970,7 @@ func (p *person) readsTheHistory() {
 	p.sees("['High 2', 'Low 1'].every((word) => document.querySelector('svg[aria-labelledby^=lines]').textContent.includes(word))")
 	p.sees("document.querySelectorAll('.line').length === 4 && document.querySelectorAll('.bar').length >= 9")
 	p.sees("document.querySelector('#lines-text').textContent.includes('On the last day: Critical 0, High 2, Medium 2, Low 1')")
-	p.reads("[aria-labelledby=ages]", "Age of what is open", "9", "Time to close", "14")
+	p.reads("[aria-labelledby=ages]", "Age of open findings", "9", "Time to close", "14")
 	p.reads("[aria-labelledby=worse]", "shop", "web", "+3", "+2")
 	p.clicks("[aria-labelledby=over-time] summary")
 	p.sees("document.querySelectorAll('[aria-labelledby=over-time] tbody tr').length === 3")

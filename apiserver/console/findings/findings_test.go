@@ -273,7 +273,7 @@ func TestAFindingIsShownWithoutItsDeliveries(t *testing.T) {
 		harness.Must(t, err)
 		shown, err := page.Text(t.Context(), response.Body)
 		harness.Must(t, err)
-		harness.Same(t, scope, told, strings.Contains(shown, "The webhook deliveries cannot be shown now"))
+		harness.Same(t, scope, told, strings.Contains(shown, "The webhook deliveries are currently unavailable"))
 	}
 }
 

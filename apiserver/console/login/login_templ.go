@@ -77,7 +77,7 @@ func form(next, wrong string) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<p id=\"hint\" class=\"quiet\">Get one with <code>kubectl findings key create</code>, or from whoever manages your organization's keys. The key is kept in a cookie that only the service can read; the session ends with the key.</p><button class=\"primary\">Log in</button></form></section>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<p id=\"hint\" class=\"quiet\">Get one with <code>kubectl findings key create</code>, or from whoever manages your organization's keys. The key is kept in a cookie that only the service can read; the session ends with the key, or after seven days.</p><button class=\"primary\">Log in</button></form></section>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

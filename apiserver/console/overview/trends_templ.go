@@ -81,7 +81,7 @@ func overTime(s shown) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, " <details><summary>The numbers</summary><p class=\"quiet\">Days on which something changed, in UTC; today's row may be an hour old. Critical ones are those of high with a score of 9 or more. Those that were opened or closed on a day are listed as far as they still exist.</p><div class=\"scrolls\" tabindex=\"0\" role=\"region\" aria-label=\"Open findings day by day\"><table class=\"then\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, " <details><summary>The numbers</summary><p class=\"quiet\">Days on which something changed, in UTC; today's row may be an hour old. Critical: high with a score of 9 or more. Links show the findings of that day that still exist.</p><div class=\"scrolls\" tabindex=\"0\" role=\"region\" aria-label=\"Open findings day by day\"><table class=\"then\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -995,7 +995,7 @@ func ages(s shown) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = spreadRow("Age of what is open", s.age()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = spreadRow("Age of open findings", s.age()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -64,7 +64,7 @@ func TestWithoutItsHistoryTheOverviewHasItsFigures(t *testing.T) {
 		response, err := show(t.Context(), &page.Visit{API: api.New(service, "", "")})
 		harness.Must(t, err)
 		shown, err := page.Text(t.Context(), response.Body)
-		if err != nil || !strings.Contains(shown, `<a href="/console/findings?status=open">7</a>`) || !strings.Contains(shown, "The history cannot be shown now") {
+		if err != nil || !strings.Contains(shown, `<a href="/console/findings?status=open">7</a>`) || !strings.Contains(shown, "The history is currently unavailable") {
 			t.Errorf("%s: %v\n%s", code, err, shown)
 		}
 	}

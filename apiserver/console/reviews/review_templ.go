@@ -725,7 +725,7 @@ func issue(s shown, i client.ReviewIssueFull) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if i.Description != "" && i.Description != i.Title {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 58, "<details><summary>What is wrong</summary>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 58, "<details><summary>Description</summary>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
