@@ -177,7 +177,7 @@ func (o *controllerOptions) addFlags(flags *pflag.FlagSet) {
 			"until fewer than half as many are pending; with more than twice as many pending not even decisions do,\n"+
 			"until no more than this many are. What is held back is sent later, unless the endpoint is disabled meanwhile")
 	flags.Float32Var(&o.retentionRate, "retention-rate", retention.DefaultRate,
-		"how many objects retention removes per second, over all organizations")
+		"how many objects retention removes per second, over all organizations; at least 0.1")
 	flags.SetNormalizeFunc(formerNames)
 }
 

@@ -45,7 +45,7 @@ can use this command.`,
   findings-operator healthcheck "http://findings-api/v1/findings?size=100=401"`,
 		Args: func(_ *cobra.Command, arguments []string) error {
 			if len(arguments) == 0 {
-				return errors.New("give at least one URL, such as http://findings-api/readyz=200")
+				return errors.New("give at least one URL, such as http://findings-api/v1/findings=401")
 			}
 			return nil
 		},
@@ -105,7 +105,7 @@ func parseHealthTarget(argument string) (healthTarget, error) {
 	}
 	parsed, err := url.Parse(target.url)
 	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
-		return healthTarget{}, fmt.Errorf("%q is not a URL such as http://findings-api/readyz=200", argument)
+		return healthTarget{}, fmt.Errorf("%q is not a URL such as http://findings-api/v1/findings=401", argument)
 	}
 	return target, nil
 }
