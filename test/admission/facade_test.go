@@ -37,17 +37,17 @@ func TestTheFacadeMakesPoliciesForKeysAndChangesTheirModeAlone(t *testing.T) {
 		`"mode":"Preview"`:                                       "spec.by must be", // in the name of whoever wrote it before
 		`"mode":"Preview","by":"ann"`:                            "spec.by must be",
 		`"by":"apikey/ci"`:                                       "spec.by must be",
-		`"match":"false","by":"apikey/ci"`:                       "changes the mode",
-		`"priority":7,"by":"apikey/ci"`:                          "changes the mode",
-		`"maxFindings":7,"by":"apikey/ci"`:                       "changes the mode",
-		`"validFrom":"2026-01-01T00:00:00Z","by":"apikey/ci"`:    "changes the mode",
-		`"validUntil":"2036-01-01T00:00:00Z","by":"apikey/ci"`:   "changes the mode",
-		`"set":{"comment":"x"},"mode":"Preview","by":"apikey/c"`: "changes the mode",
+		`"match":"false","by":"apikey/ci"`:                       "may change only the mode",
+		`"priority":7,"by":"apikey/ci"`:                          "may change only the mode",
+		`"maxFindings":7,"by":"apikey/ci"`:                       "may change only the mode",
+		`"validFrom":"2026-01-01T00:00:00Z","by":"apikey/ci"`:    "may change only the mode",
+		`"validUntil":"2036-01-01T00:00:00Z","by":"apikey/ci"`:   "may change only the mode",
+		`"set":{"comment":"x"},"mode":"Preview","by":"apikey/c"`: "may change only the mode",
 	} {
 		wantRefusal(t, change, patch(`{"spec":{`+change+`}}`), message)
 	}
-	wantRefusal(t, "a label", patch(`{"metadata":{"labels":{"a":"b"}}}`), "changes no labels")
-	wantRefusal(t, "a delivery's annotation", patch(`{"metadata":{"annotations":{"appsec.dev/redeliver":"apikey/ci/a"}}}`), "changes no labels")
+	wantRefusal(t, "a label", patch(`{"metadata":{"labels":{"a":"b"}}}`), "may change no labels")
+	wantRefusal(t, "a delivery's annotation", patch(`{"metadata":{"annotations":{"appsec.dev/redeliver":"apikey/ci/a"}}}`), "may change no labels")
 	harness.Must(t, patch(`{"spec":{"mode":"Preview","by":"apikey/ci"}}`))
 	wantRefusal(t, "the facade deletes policies", c.as(facade).Delete(t.Context(), policy))
 }
