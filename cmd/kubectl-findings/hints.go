@@ -83,12 +83,14 @@ func (s *session) nextWithoutReason(n need) string {
 
 func (s *session) nextWhenForbidden(n need) string {
 	if n.everywhere {
-		return fmt.Sprintf("To %s of all organizations takes the ClusterRole %s bound by a ClusterRoleBinding; for one organization give --organization.", n.what, n.role)
+		return fmt.Sprintf("To %s of all organizations you need the ClusterRole %s, bound by a ClusterRoleBinding; "+
+			"for one organization use --organization.", n.what, n.role)
 	}
 	if outside := s.outsideOrganizations(); outside != nil { // a role would not help there
 		return outside.Error()
 	}
-	return fmt.Sprintf("To %s takes the ClusterRole %s in namespace %s. An administrator grants it:\n  kubectl create rolebinding NAME -n %s --clusterrole=%s --user=YOU",
+	return fmt.Sprintf("To %s you need the ClusterRole %s in namespace %s. An administrator grants it:\n"+
+		"  kubectl create rolebinding NAME -n %s --clusterrole=%s --user=YOU",
 		n.what, n.role, s.namespace, s.namespace, n.role)
 }
 

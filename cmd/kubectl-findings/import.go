@@ -43,7 +43,7 @@ const importExample = `  # Import what gosec found in a project of the organizat
   semgrep scan --sarif | kubectl findings import - --repository payments --project api
 
   # The scanner reports under another name now
-  kubectl findings import lint.sarif --repository payments --project api --formerly "Lint Community"
+  kubectl findings import lint.sarif --repository payments --project api --formerly Lint
 
   # Into a repository that does not exist yet, in an organization that lets imports create it
   kubectl findings import gosec.sarif --repository acme/payments --project payments --branch main
@@ -168,13 +168,13 @@ func (o *importOptions) checkBranch(repository *v1alpha1.Repository) error {
 			o.repository, o.branch, review)}
 	}
 	if provision.BranchOf(repository) == "" {
-		return &importer.RefusedError{Reason: fmt.Sprintf("--branch is %s, which is no branch, and the findings of "+
-			"repository %s that it does not have would be closed: name the branch that was scanned, or %s",
+		return &importer.RefusedError{Reason: fmt.Sprintf("--branch is %s, which is not a branch: findings of "+
+			"repository %s that it does not contain would be closed; name the branch that was scanned, or %s",
 			o.branch, repository.Name, review)}
 	}
-	return &importer.RefusedError{Reason: fmt.Sprintf("--branch is %s, but repository %s has the findings of its branch "+
-		"%s, and those that %s does not have would be closed: %s, or set spec.scanBranch of the Repository if its "+
-		"branch is another", o.branch, repository.Name, provision.BranchOf(repository), o.branch, review)}
+	return &importer.RefusedError{Reason: fmt.Sprintf("--branch is %s, but the findings of repository %s are those of "+
+		"its branch %s, and findings that %s does not contain would be closed: %s, or set spec.scanBranch of the "+
+		"Repository if another branch is scanned", o.branch, repository.Name, provision.BranchOf(repository), o.branch, review)}
 }
 
 // incomplete returns an error if scanners did not report everything, so that a CI job fails: their Scans are Failed

@@ -104,8 +104,8 @@ func (o *rotateOptions) request(ctx context.Context, s *session, name string, ke
 			expiresAt = o.expiresAt()
 		}
 		if end := key.Spec.ExpiresAt; expiresAt == nil && end != nil && !end.After(apitime.Now()) {
-			return fmt.Errorf("API key %s ended at %s (spec.expiresAt), and with it every token of it: "+
-				"give it another end with --expires-in", name, instant(end))
+			return fmt.Errorf("API key %s and all its tokens expired at %s (spec.expiresAt): "+
+				"set a new end with --expires-in", name, instant(end))
 		}
 		next := nextRotation(key, o.overlap)
 		patch, err := rotation(key, next, expiresAt)

@@ -363,8 +363,8 @@ func (o *redeliverOptions) await(ctx context.Context, s *session, names []string
 }
 
 var (
-	errStillPending = errors.New("requested, but not delivered yet; it continues without this command")
-	errNotRead      = errors.New("requested, but not known to be delivered; it continues without this command")
+	errStillPending = errors.New("requested, but not delivered yet; the service continues to try")
+	errNotRead      = errors.New("requested, but not known to be delivered; the service continues to try")
 )
 
 // redelivered reads a delivery and returns the outcome of its redelivery.

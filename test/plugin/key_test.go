@@ -94,7 +94,7 @@ func rotations(o *organization, administrator *person, token string) {
 
 	end := *key.Spec.ExpiresAt
 	env.Patch(o, key, `{"spec":{"expiresAt":"2020-01-01T00:00:00Z","disabled":true}}`)
-	administrator.findings("rotate-key", "dashboard").Fails("ended at 2020-01-01T00:00:00Z", "give it another end with --expires-in")
+	administrator.findings("rotate-key", "dashboard").Fails("expired at 2020-01-01T00:00:00Z", "set a new end with --expires-in")
 	administrator.findings("rotate-key", "dashboard", "--expires-in", "1440h").Wants("has a new token", "The key is disabled")
 	if key = o.key("dashboard"); key.Spec.Rotation.Serial != 3 || !key.Status.ExpiresAt.After(end.Time) {
 		o.Errorf("after a rotation with another end than %v: spec %+v, status %+v", end, key.Spec.Rotation, key.Status)

@@ -277,5 +277,5 @@ func TestAPolicyThatCannotBeTestedIsAnError(t *testing.T) {
 	})
 	triager.findings("policy", "test", "-f", filepath.Join(folder, "refused.yaml")).Fails("the API server refuses policy p", "spec.priority")
 	viewer.findings("policy", "test", "-f", filepath.Join(folder, "other.yaml")).
-		Fails("To test policies takes the ClusterRole findings-viewer in namespace org-other")
+		Fails("To test policies you need the ClusterRole findings-viewer in namespace org-other")
 }
