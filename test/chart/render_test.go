@@ -771,10 +771,15 @@ func TestTheNotesEndWithTheAddressToAsk(t *testing.T) {
 func TestTheCommandsOfTheNotesCanBePasted(t *testing.T) {
 	notes, err := Helm(t, "install", "findings", Folder(), "--dry-run=client")
 	harness.Must(t, err)
-	_, commands, begin := strings.Cut(notes, "Create an organization and an API key for it:\n")
+	wait, commands, begin := strings.Cut(notes, "Create an organization and an API key for it:\n")
 	commands, _, end := strings.Cut(commands, "Call the REST API:\n")
 	if !begin || !end {
 		t.Fatalf("the notes are\n%s", notes)
+	}
+	// helm returns before any pod runs.
+	const rollout = "\nkubectl rollout status -n default deployment/findings-controller deployment/findings-api --timeout="
+	if !strings.Contains(wait, rollout) {
+		t.Errorf("the pods are not waited for with%s:\n%s", rollout, wait)
 	}
 	folder := t.TempDir()
 	const kubectl = "#!/bin/sh\ncd \"$(dirname \"$0\")\"\n[ \"$1\" = apply ] || exit 0\necho --- >>applied\ncat >>applied\n"
