@@ -18,6 +18,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/scans"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/kube"
+	"github.com/appsec-dev/findings-operator/internal/triageoperation"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
@@ -95,6 +96,8 @@ func (r *Reconciler) held(ctx context.Context, object client.Object, cutoff time
 		return r.reviewHeld(ctx, o, cutoff)
 	case *v1alpha1.WebhookDelivery:
 		return r.deliveryHeld(ctx, o)
+	case *v1alpha1.TriageOperation:
+		return r.operationHeld(ctx, o)
 	}
 	return false, nil
 }
@@ -178,6 +181,23 @@ func recordsOwed(delivery *v1alpha1.WebhookDelivery, entries []webhooks.EntryKey
 	}) || slices.ContainsFunc(history.Owed(), func(t v1alpha1.Transition) bool {
 		return delivery.Name == webhooks.DeliveryName(uid, t.Seq, endpoint)
 	})
+}
+
+// operationHeld reports whether an undo of the operation has yet to select what the operation has changed, perhaps
+// because others come first. Without a set, there is nothing to undo, and any number of such operations may exist.
+func (r *Reconciler) operationHeld(ctx context.Context, operation *v1alpha1.TriageOperation) (bool, error) {
+	if triageoperation.Setless(operation) {
+		return false, nil
+	}
+	all := &v1alpha1.TriageOperationList{}
+	err := r.Client.List(ctx, all, client.InNamespace(operation.Namespace), client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return false, fmt.Errorf("list the triage operations: %w", err)
+	}
+	return slices.ContainsFunc(all.Items, func(o v1alpha1.TriageOperation) bool {
+		return string(o.Spec.Undo) == operation.Name && o.DeletionTimestamp.IsZero() &&
+			o.Status.SelectedAt == nil && o.Status.CompletedAt == nil
+	}), nil
 }
 
 // unrecorded returns the finding whose creation is recorded only by this object, a delivery; nil if there is none.

@@ -178,6 +178,35 @@ func TestAScanIsHeldForFindingsOfAnotherCategory(t *testing.T) {
 	harness.Same(t, "lists of a whole series: none for what is held by then", 4, series)
 }
 
+// The earlier decisions would be lost: they are in the parts of the operation.
+func TestAnOperationIsHeldUntilItsUndoHasSelected(t *testing.T) {
+	for _, c := range []struct {
+		reason string
+		undo   func(*v1alpha1.TriageOperation)
+		want   bool
+	}{
+		{"it waits for its turn", func(*v1alpha1.TriageOperation) {}, true},
+		{"nobody has committed it", func(o *v1alpha1.TriageOperation) { o.Spec.Commit = false }, true},
+		{"it undoes another operation", func(o *v1alpha1.TriageOperation) { o.Spec.Undo = "another" }, false},
+		{"another organization's", func(o *v1alpha1.TriageOperation) { o.Namespace = "org-y" }, false},
+		{"it has selected", func(o *v1alpha1.TriageOperation) { o.Status.SelectedAt = new(v1alpha1.NewTime(noon)) }, false},
+		{"it has failed", func(o *v1alpha1.TriageOperation) { o.Status.CompletedAt = new(v1alpha1.NewTime(noon)) }, false},
+		{"it is being deleted", func(o *v1alpha1.TriageOperation) {
+			o.DeletionTimestamp, o.Finalizers = new(metav1.Now()), []string{"test/held"}
+		}, false},
+	} {
+		due := operation(func(o *v1alpha1.TriageOperation) { o.Status.CompletedAt = new(v1alpha1.NewTime(noon)) })
+		undo := builder.TriageOperation("undo", "").In("org-x").Undoes(due.Name).Committed().Build()
+		c.undo(undo)
+		r := &Reconciler{Base: reconcile.Base{
+			Client: fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(due, undo).Build(),
+		}}
+		held, err := r.held(t.Context(), due)
+		harness.Must(t, err)
+		harness.Same(t, c.reason, c.want, held)
+	}
+}
+
 // A page contains many findings, and each of them holds it.
 func TestSubjectsOfAPage(t *testing.T) {
 	endpoint := builder.WebhookEndpoint("e").In("org-x").Build()

@@ -92,6 +92,7 @@ func TestObjectsWhoseRemovalFailsStopNoOther(t *testing.T) {
 				}
 				return nil
 			},
+			List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return nil },
 			Delete: func(_ context.Context, _ client.WithWatch, object client.Object, _ ...client.DeleteOption) error {
 				if _, is := object.(*v1alpha1.TriageOperation); is {
 					others = turns
