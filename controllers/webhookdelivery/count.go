@@ -10,6 +10,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
@@ -89,8 +90,18 @@ func count(endpoint *v1alpha1.WebhookEndpoint, made attempted) bool {
 	return countFailure(endpoint, made)
 }
 
-func countSuccess(status *v1alpha1.WebhookEndpointStatus, at time.Time) bool {
+// lastSuccess returns the recorded time of the last success before an attempt; nil if there is none. One further ahead
+// of the attempt than apitime.MaxAhead was recorded by a wrong clock, and would hide failures until that time.
+func lastSuccess(status *v1alpha1.WebhookEndpointStatus, attempt time.Time) *v1alpha1.Time {
 	last := status.LastSuccessAt
+	if last != nil && last.After(attempt.Add(apitime.MaxAhead)) {
+		return nil
+	}
+	return last
+}
+
+func countSuccess(status *v1alpha1.WebhookEndpointStatus, at time.Time) bool {
+	last := lastSuccess(status, at)
 	if last != nil && at.Sub(last.Time) < successNote && status.ConsecutiveFailures == 0 && status.FailingSince == nil {
 		return false
 	}
@@ -105,7 +116,7 @@ func countFailure(endpoint *v1alpha1.WebhookEndpoint, made attempted) bool {
 	status := &endpoint.Status
 	// An attempt for another spec, or one that began before the last success, does not reflect the endpoint's current
 	// state.
-	last := status.LastSuccessAt
+	last := lastSuccess(status, made.at)
 	if made.generation != endpoint.Generation || last != nil && made.at.Before(last.Time) {
 		return false
 	}
