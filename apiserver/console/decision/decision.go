@@ -249,7 +249,7 @@ func Typed(form url.Values, now Decision) Decision {
 	}
 	if chosen || typed("until") {
 		d.ExpiresAt = nil
-		if end, err := time.Parse(time.DateOnly, form.Get("until")); err == nil {
+		if end, err := time.Parse(time.RFC3339, page.EndOf(form.Get("until"))); err == nil {
 			d.ExpiresAt = &end
 		}
 	}

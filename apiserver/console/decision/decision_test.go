@@ -58,6 +58,17 @@ func TestAFormThatNobodyTouchedChangesNothing(t *testing.T) {
 	harness.Same(t, "the end on another day", "2099-05-05T23:59:59Z", *ChangeOf(form, before).ExpiresAt)
 }
 
+func TestTheLastDayOfADecisionThatEndsAtMidnightIsTheDayBefore(t *testing.T) {
+	end := time.Date(2099, 5, 4, 0, 0, 0, 0, time.UTC)
+	before := Decision{UserStatus: "muted", ExpiresAt: &end}
+	harness.Same(t, "the day in the form", "2099-05-03", before.Until())
+	for day, want := range map[string]string{"2099-05-03": "2099-05-04T00:00:00Z", "2099-05-04": "2099-05-04T23:59:59Z"} {
+		form := url.Values{"user_status": {"muted"}, "until": {day}}
+		harness.Same(t, "the end with "+day, want, *ChangeOf(form, before).ExpiresAt)
+		harness.Same(t, "the day in the form after one was refused", day, Typed(form, before).Until())
+	}
+}
+
 func TestAWithdrawnDecisionHasNoReasonAndNoEnd(t *testing.T) {
 	past := time.Unix(1, 0)
 	ended := Decision{UserStatus: Open, Reason: new("duplicate"), ExpiresAt: &past, Comments: "x"}
@@ -162,7 +173,7 @@ func TestAFormChoosesWhatWasTypedAndNothingWhereNobodyHasDecided(t *testing.T) {
 
 // The next form would otherwise restore, unnoticed, what somebody else has replaced meanwhile.
 func TestAFormThatWasRefusedRestoresOnlyWhatWasTyped(t *testing.T) {
-	end := time.Date(2099, 5, 4, 0, 0, 0, 0, time.UTC)
+	end := time.Date(2099, 5, 4, 23, 59, 59, 0, time.UTC)
 	before := Decision{"muted", new("duplicate"), &end, "One\nand two."}
 	now := Decision{"active", new("used-in-tests"), new(end.AddDate(0, 1, 0)), "Bob's."}
 	ended := Decision{Open, new("used-in-tests"), new(end.AddDate(-80, 0, 0)), "Bob's."}

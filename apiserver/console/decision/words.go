@@ -56,10 +56,11 @@ func Word(userStatus string) string {
 	return strings.ToUpper(word[:min(len(word), 1)]) + word[min(len(word), 1):]
 }
 
-// Until returns the day on which the decision expires, or "".
+// Until returns the day with which the decision expires, or "". A decision that expires at the beginning of a day does
+// not hold on that day.
 func (d Decision) Until() string {
 	if d.ExpiresAt == nil {
 		return ""
 	}
-	return d.ExpiresAt.UTC().Format(time.DateOnly)
+	return d.ExpiresAt.UTC().Add(-time.Second).Format(time.DateOnly)
 }
