@@ -8,12 +8,14 @@ import (
 	"path"
 	"strings"
 	"testing"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // storedFinding answers like an API server that has one finding.
@@ -86,5 +88,25 @@ func TestADecisionAtAReplicaThatIsBehind(t *testing.T) {
 			harness.Same(t, "the basis of the decision", test.basis, cluster.Spec.Triage.Basis)
 			harness.Same(t, "the calls of the API server", test.calls, cluster.calls)
 		})
+	}
+}
+
+func TestAClockThatIsAheadLetsTheEndOfADecisionInForceBePutOff(t *testing.T) {
+	testenv.SetServerTime(t, time.Now().Add(-4*time.Minute))
+	finding := builder.Finding("f-1").Mutate(func(f *v1alpha1.Finding) {
+		f.Spec.Triage.UserStatus = v1alpha1.UserStatusMuted
+		f.Spec.Triage.ExpiresAt = new(v1alpha1.NewTime(time.Now().Add(-2 * time.Minute))) // only by the local clock it has come
+	}).Build()
+	held(nil, finding) // for its metadata
+	cluster := &storedFinding{Finding: *finding}
+	later := v1alpha1.NewTime(time.Now().Add(time.Hour).Truncate(time.Second))
+	request := httptest.NewRequest(http.MethodPatch, "/v2/findings/f-1",
+		strings.NewReader(fmt.Sprintf(`{"comments":"still so","expires_at":%q}`, later.UTC().Format(time.RFC3339))))
+	request.Header.Set("Content-Type", "application/json")
+	if answer := answerOf(serverOf(t, cluster, finding), request); answer.Code != http.StatusOK {
+		t.Errorf("got %d %s", answer.Code, answer.Body)
+	}
+	if end := cluster.Spec.Triage.ExpiresAt; !later.Equal(end) {
+		t.Errorf("it ends at %s, want %s", end, later)
 	}
 }

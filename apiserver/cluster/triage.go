@@ -146,7 +146,7 @@ func (t *Triager[T]) patch(ctx context.Context, known Known[T], decision Decisio
 	ctx, span := tracing.Start(ctx, "kubernetes: patch "+t.Noun,
 		trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attribute.Int("findings.attempt", attempt)))
 	defer func() { end(span, err) }()
-	content, err := mergePatch(known, decision, apitime.Clock{}.Now())
+	content, err := mergePatch(known, decision, apitime.Now())
 	if err != nil {
 		return written, err
 	}

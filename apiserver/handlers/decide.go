@@ -124,7 +124,7 @@ func decide[T stored, I shown[T]](ctx context.Context, request Request, about su
 		if !about.is(current.Object) {
 			return problem.NotFound(noun)
 		}
-		if err := checkGrounds(decided, current.Standing.InForce(apitime.Clock{}.Now())); err != nil {
+		if err := checkGrounds(decided, current.Standing.InForce(apitime.Now())); err != nil {
 			return err
 		}
 		if !request.IfMatch.Given() {

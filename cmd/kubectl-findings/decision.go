@@ -57,20 +57,20 @@ func (v verdict) String() string {
 
 // changes reports whether the decision changes the verdict.
 func (d decision) changes(v verdict) bool {
-	return len(d.Changes(v.Standing, apitime.Clock{}.Now())) > 0
+	return len(d.Changes(v.Standing, apitime.Now())) > 0
 }
 
 // patch returns the patch that applies the decision to the object at that resourceVersion. It contains only what
 // differs, and the facts that the decision is based on.
 func (d decision) patch(v verdict, resourceVersion string) (client.Patch, error) {
-	triage := d.Changes(v.Standing, apitime.Clock{}.Now())
+	triage := d.Changes(v.Standing, apitime.Now())
 	data, err := kube.MergePatch(resourceVersion, "spec", map[string]any{"triage": triage})
 	return client.RawPatch(types.MergePatchType, data), err
 }
 
 // becomes returns in a few words the verdict after the decision.
 func (d decision) becomes(v verdict) string {
-	changed := d.Changes(v.Standing, apitime.Clock{}.Now())
+	changed := d.Changes(v.Standing, apitime.Now())
 	has := func(member string) bool { _, has := changed[member]; return has }
 	status := v.UserStatus
 	if d.UserStatus != nil {

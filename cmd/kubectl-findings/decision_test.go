@@ -75,10 +75,10 @@ func TestRepeatingAStaleDecisionShowsWhatElseItChanges(t *testing.T) {
 }
 
 func TestAClockThatIsAheadReplacesNoDecisionInForce(t *testing.T) {
-	testenv.SetServerTime(t, time.Now().Add(-48*time.Hour))
+	testenv.SetServerTime(t, time.Now().Add(-4*time.Minute))
 	v := said("muted", false)
 	v.Triage.Reason = v1alpha1.DecisionAcceptedRisk
-	v.Triage.ExpiresAt = new(v1alpha1.NewTime(time.Now().Add(-24 * time.Hour))) // only by the local clock it has come
+	v.Triage.ExpiresAt = new(v1alpha1.NewTime(time.Now().Add(-2 * time.Minute))) // only by the local clock it has come
 	d := decision{findingstate.Decision{UserStatus: new(v1alpha1.UserStatusMuted)}}
 	if d.changes(v) {
 		t.Errorf("it becomes %s", d.becomes(v))

@@ -39,6 +39,9 @@ func StandingOf(finding *v1alpha1.Finding) Standing {
 // empty if it changes nothing. Reason and end belong to a decision: another userStatus drops those of the previous one,
 // and repeating an ended decision puts it in force again. Repeating a stale decision counts as a new one, based on the
 // current facts.
+//
+// now is the API server's time or, in the controllers, that by which they end decisions: by another clock that is
+// ahead, repeating a decision just before its end would replace it by one without an end and a reason.
 func (d Decision) Changes(s Standing, now time.Time) map[string]any {
 	out := map[string]any{}
 	// Write a withdrawal at the end anyway, so that its author sees it at once.
