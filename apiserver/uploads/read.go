@@ -60,11 +60,11 @@ func (s *Service) read(request *Request, held *hold) ([]*importer.Batch, error) 
 		return nil, body.explain(err)
 	}
 	batches, err := importer.Collect([]importer.File{{Name: fileName, Log: log}}, request.Choices, apitime.Now())
-	var future *importer.FutureStartError
+	var start *importer.StartError
 	switch {
-	case errors.As(err, &future) && request.Settings == nil:
+	case errors.As(err, &start) && request.Settings == nil:
 		return nil, &refusal{problem.InvalidQuery(err.Error()).In("started_at"), reasonMalformed}
-	case errors.As(err, &future):
+	case errors.As(err, &start):
 		return nil, &refusal{problem.InvalidBody(err.Error()).In("started_at"), reasonMalformed}
 	case err != nil:
 		return nil, refusedFile(err)

@@ -81,10 +81,13 @@ func Bound(at time.Time) v1alpha1.Time {
 // with an offset of up to a day.
 var lastUnsetStart = time.Date(1970, 1, 2, 0, 0, 0, 0, time.UTC)
 
-// CheckSince returns an error for a time that selects everything. Programs send such times for one that is not set:
-// the beginning of the year 1 or of the year 1970, also with an offset.
+// IsUnset reports whether programs send this time for a start or a beginning that is not set: the beginning of the
+// year 1 or of the year 1970, also with an offset.
+func IsUnset(since time.Time) bool { return !since.After(lastUnsetStart) }
+
+// CheckSince returns an error for a time that selects everything, see IsUnset.
 func CheckSince(member string, since time.Time) error {
-	if since.After(lastUnsetStart) {
+	if !IsUnset(since) {
 		return nil
 	}
 	return fmt.Errorf("%s is not after %s and selects everything: leave it out", member,

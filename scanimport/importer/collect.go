@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingquery"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
@@ -91,19 +92,32 @@ const MaxExamples = 10
 // ClockSkew is how far in the future a scan's start or a review may be, because clocks differ.
 const ClockSkew = 5 * time.Minute
 
-// FutureStartError refuses a scan that starts in the future.
-type FutureStartError struct{ At time.Time }
+// StartError refuses a start of the scan that was given.
+type StartError struct {
+	At  time.Time
+	Why string
+}
 
-func (e *FutureStartError) Error() string {
-	return fmt.Sprintf("the scan cannot have started at %s, which is in the future: check the clock of the machine that scanned",
-		e.At.UTC().Format(time.RFC3339))
+func (e *StartError) Error() string {
+	return fmt.Sprintf("the scan cannot have started at %s%s", e.At.UTC().Format(time.RFC3339), e.Why)
+}
+
+// checkStart refuses a start in the future, and one that means "not set": findings would be detected then for good.
+func checkStart(given, now time.Time) error {
+	switch {
+	case given.After(now.Add(ClockSkew)):
+		return &StartError{given, ", which is in the future: check the clock of the machine that scanned"}
+	case !given.IsZero() && findingquery.IsUnset(given):
+		return &StartError{given, ": leave out a time that is not known"}
+	}
+	return nil
 }
 
 // Collect groups the runs of all files into batches, ordered by tool, category and analysis. Different names of one
 // tool count as one tool.
 func Collect(files []File, choices Choices, now time.Time) ([]*Batch, error) {
-	if choices.StartedAt.After(now.Add(ClockSkew)) {
-		return nil, &FutureStartError{choices.StartedAt}
+	if err := checkStart(choices.StartedAt, now); err != nil {
+		return nil, err
 	}
 	type key struct {
 		tool string
@@ -219,7 +233,7 @@ func (b *Batch) add(run *sarif.Run, where string, now time.Time) {
 	b.ToolVersion = OneLine(sarif.FirstOf(b.ToolVersion, run.ToolVersion), maxToolVersion)
 	b.Commit = sarif.FirstOf(b.Commit, run.Commit)
 	b.Repository, b.Branch = sarif.FirstOf(b.Repository, run.Repository), sarif.FirstOf(b.Branch, run.Branch)
-	if t := run.StartedAt; !t.IsZero() && !t.After(now) && (b.StartedAt.IsZero() || t.Before(b.StartedAt)) {
+	if t := run.StartedAt; !findingquery.IsUnset(t) && !t.After(now) && (b.StartedAt.IsZero() || t.Before(b.StartedAt)) {
 		b.StartedAt = t
 	}
 	if run.Incomplete != "" {

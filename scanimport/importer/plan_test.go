@@ -403,16 +403,16 @@ func TestCollect(t *testing.T) {
 	}
 	files := []File{
 		{Name: "a", Log: &sarif.Log{Runs: []sarif.Run{run("gosec", now.Add(-time.Hour)), run("gitleaks", now.Add(time.Hour))}}},
-		{Name: "b", Log: &sarif.Log{Runs: []sarif.Run{run("gosec", now.Add(-2*time.Hour))}}},
+		{Name: "b", Log: &sarif.Log{Runs: []sarif.Run{run("gosec", now.Add(-2*time.Hour)), run("gosec", time.Unix(0, 0))}}},
 	}
 	batches, err := Collect(files, Choices{}, now)
 	harness.Must(t, err)
 	if len(batches) != 2 || batches[0].Tool != "gitleaks" || batches[0].Category != v1alpha1.CategorySecret || batches[1].Tool != "gosec" {
 		t.Fatalf("batches %+v, want gitleaks (Secret) and gosec", batches)
 	}
-	harness.Same(t, "results of gosec, of both files", 2, len(batches[1].Results))
+	harness.Same(t, "results of gosec, of both files", 3, len(batches[1].Results))
 	if !batches[0].StartedAt.IsZero() || !batches[1].StartedAt.Equal(now.Add(-2*time.Hour)) {
-		t.Errorf("started %s and %s: a start in the future is none, and of several the earliest counts", batches[0].StartedAt, batches[1].StartedAt)
+		t.Errorf("started %s and %s: a start in the future or in 1970 is none, and of several the earliest counts", batches[0].StartedAt, batches[1].StartedAt)
 	}
 	batches, err = Collect(files, Choices{Tool: "mine", Category: v1alpha1.CategoryPackage}, now)
 	if err != nil || len(batches) != 1 || batches[0].Tool != "mine" || batches[0].Category != v1alpha1.CategoryPackage {
@@ -424,6 +424,8 @@ func TestCollect(t *testing.T) {
 	if _, err = Collect(files, Choices{StartedAt: now.Add(time.Hour)}, now); err == nil {
 		t.Error("a start in the future was taken")
 	}
+	_, err = Collect(files, Choices{StartedAt: time.Unix(0, 0)}, now)
+	harness.ErrorContains(t, "a start that a program without a time sent", err, "leave out a time that is not known")
 }
 
 func TestRunsOfOneAnalysisAreOneScan(t *testing.T) {

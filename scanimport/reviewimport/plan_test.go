@@ -576,6 +576,7 @@ func TestWhenACommitWasReviewed(t *testing.T) {
 		"before the last": {"the list is in order", start.Add(-time.Second), start.Add(time.Hour), before, time.Time{}},
 		"the first":       {"there is nothing to be before", start.Add(-time.Hour), start, nil, start.Add(-time.Hour)},
 		"a little ahead":  {"clocks differ", start.Add(4 * time.Minute), start, before, start.Add(4 * time.Minute)},
+		"of 1970":         {"no pull request is as old: a program had no time", time.Unix(0, 0), start, nil, time.Time{}},
 		"in the future":   {"every later review would be refused", start.Add(6 * time.Minute), start, before, time.Time{}},
 	} {
 		got, err := reviewedAt(&Commit{SHA: "b", ReviewedAt: tc.given}, tc.reviewed, tc.now)
@@ -634,6 +635,9 @@ func TestAPullRequestKeepsWhatIsNotSaidAnew(t *testing.T) {
 	said.OpenedAt = start.Add(6 * time.Minute)
 	_, err = nextReview(&other, said, shop, nil, start)
 	harness.ErrorContains(t, "opened in the future", err, "the pull request cannot have been opened at")
+	said.OpenedAt = time.Unix(0, 0)
+	_, err = nextReview(&other, said, shop, nil, start)
+	harness.ErrorContains(t, "opened in 1970", err, "leave out a time that is not known")
 	said.OpenedAt = time.Time{}
 	said.Status = v1alpha1.PullRequestClosed
 	_, err = nextReview(&other, said, shop, nil, start)

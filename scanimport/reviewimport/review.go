@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingquery"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/scanimport/provision"
@@ -140,8 +141,12 @@ func nextReview(current *v1alpha1.ReviewSpec, pr PullRequest, repository *v1alph
 	if current != nil {
 		next = *current.DeepCopy()
 	}
-	if at := pr.OpenedAt; at.After(now.Add(importer.ClockSkew)) { // or every finding of the base could count as fixed
+	switch at := pr.OpenedAt; {
+	case at.After(now.Add(importer.ClockSkew)): // or every finding of the base could count as fixed
 		return next, &importer.RefusedError{Reason: fmt.Sprintf("the pull request cannot have been opened at %s, which is in the future", at.UTC().Format(time.RFC3339))}
+	case !at.IsZero() && findingquery.IsUnset(at): // or every closed finding of the base would count as known
+		return next, &importer.RefusedError{Reason: fmt.Sprintf("the pull request cannot have been opened "+
+			"at %s: leave out a time that is not known", at.UTC().Format(time.RFC3339))}
 	}
 	next.PRTitle = cmp.Or(importer.OneLine(pr.Title, maxTitle), next.PRTitle)
 	next.PRAuthor = cmp.Or(importer.OneLine(pr.Author, maxAuthor), next.PRAuthor)
@@ -180,6 +185,9 @@ func reviewedAt(commit *Commit, before []v1alpha1.ReviewedCommit, now time.Time)
 		}
 	case at.After(now.Add(importer.ClockSkew)):
 		return v1alpha1.Time{}, &importer.RefusedError{Reason: fmt.Sprintf("the commit cannot have been reviewed at %s, which is in the future", at.UTC().Format(time.RFC3339))}
+	case findingquery.IsUnset(at): // or every closed finding of the base would count as known
+		return v1alpha1.Time{}, &importer.RefusedError{Reason: fmt.Sprintf("the commit cannot have been reviewed "+
+			"at %s: leave out a time that is not known", at.UTC().Format(time.RFC3339))}
 	case at.UTC().Truncate(time.Second).Before(last.ReviewedAt.Time):
 		return v1alpha1.Time{}, &importer.RefusedError{Reason: fmt.Sprintf("the commit was reviewed at %s, before the last one recorded (%s at %s): record reviews in their order, or leave --reviewed-at out",
 			at.UTC().Format(time.RFC3339), last.SHA, last.ReviewedAt.UTC().Format(time.RFC3339))}
