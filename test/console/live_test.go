@@ -109,6 +109,19 @@ func TestWhatChangesWhileOneLooksIsMarkedAndNotMoved(t *testing.T) {
 	p.reads(".total", "7 findings")
 }
 
+// The next request would otherwise wait until the clock shows the old time again.
+func TestRowsAreMarkedAlthoughTheReadersClockIsSetBack(t *testing.T) {
+	t.Parallel()
+	o, p := withFindings(t, some(2)...)
+	bob := o.key("bob")
+	p.prepares("((now, back) => { Date.now = () => now() - (back += 7_200_000); })(Date.now, 0)")
+	p.goes("/console/findings")
+	for _, finding := range []string{"f-0000", "f-0001"} {
+		o.decides(bob, finding, `{"user_status":"muted"}`)
+		p.reads("#finding-"+finding+".changed .age", "changed")
+	}
+}
+
 // prepares has the script run in each later page, before those of the page.
 func (p *person) prepares(script string) {
 	p.Helper()

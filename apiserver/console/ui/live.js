@@ -87,7 +87,7 @@ export function answered(error) {
  * @param {() => unknown} task @param {() => number} pause How long, from the end of a run, in milliseconds. */
 export function throttled(task, pause) {
   const moment = 300;
-  let due = 0;
+  let due = 0; // by a clock that nobody sets
   let timer = 0;
   let asked = false;
   const call = () => {
@@ -99,10 +99,10 @@ export function throttled(task, pause) {
         await task();
       } finally {
         timer = 0;
-        due = Date.now() + pause();
+        due = performance.now() + pause();
         if (asked) call();
       }
-    }, Math.max(moment, due - Date.now()));
+    }, Math.max(moment, due - performance.now()));
   };
   return call;
 }

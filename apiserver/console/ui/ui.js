@@ -32,18 +32,18 @@ const unreachable = "The service cannot be reached. What is shown is as it was; 
 /** How long to wait for a complete answer. */
 const answerTime = 30_000;
 
-/** When the key's limit begins anew, if less than a third of it was left at the last answer. */
+/** When the key's limit begins anew, by a clock that nobody sets; 0 if a third of it was left at the last answer. */
 let scarceUntil = 0;
 
 /** For how many milliseconds the remaining requests are kept for what the person does; 0 if there are enough. */
-export const scarceFor = () => Math.max(0, scarceUntil - Date.now());
+export const scarceFor = () => Math.max(0, scarceUntil - performance.now());
 
 /** @param {Headers} headers */
 function noteRemaining(headers) {
   const remaining = headers.get("X-Ratelimit-Remaining");
   if (remaining === null) return;
   const scarce = Number(remaining) < Number(headers.get("X-Ratelimit-Limit")) / 3;
-  scarceUntil = scarce ? Date.now() + 1000 * Number(headers.get("X-Ratelimit-Reset")) : 0;
+  scarceUntil = scarce ? performance.now() + 1000 * Number(headers.get("X-Ratelimit-Reset")) : 0;
 }
 
 /** Asks the console for a part of a page, or for JSON.
