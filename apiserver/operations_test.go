@@ -24,20 +24,27 @@ import (
 
 // The controllers hold all of an organization's operations, also those that they refuse.
 func TestNoOperationIsMadeWhileFarMoreExistThanMayBeKept(t *testing.T) {
-	for exist, want := range map[int]int{
-		2*triageoperation.MaxOperations - 1: http.StatusNotFound, // by the API server, which has nothing
-		2 * triageoperation.MaxOperations:   http.StatusConflict,
+	const decision, undo = `{"ids":["f-1"],"set":{"user_status":"active"}}`, `{"undo":"op-1"}`
+	const taken, refused = http.StatusNotFound, http.StatusConflict // taken is the answer of the API server, which has nothing
+	for _, c := range []struct {
+		exist int
+		body  string
+		want  int
+	}{
+		{2*triageoperation.MaxOperations - 1, decision, taken},
+		{2 * triageoperation.MaxOperations, decision, refused},
+		{4*triageoperation.MaxOperations - 1, undo, taken}, // a wrong decision can be taken back
+		{4 * triageoperation.MaxOperations, undo, refused},
 	} {
-		operations := make([]client.Object, exist)
+		operations := make([]client.Object, c.exist)
 		for i := range operations {
 			operations[i] = builder.TriageOperation(fmt.Sprint("op-", i), "G1").Build()
 		}
 		model := fuzzModel(t, builder.WebhookDelivery("d-1", time.Now()).Build(), operations...)
-		body := strings.NewReader(`{"ids":["f-1"],"set":{"user_status":"active"}}`)
-		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v2/triage-operations", body)
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v2/triage-operations", strings.NewReader(c.body))
 		request.Header.Set("Content-Type", "application/json")
 		answer := answerOf(routesOf(t, backendOf(t, model, nothingStored{})), request)
-		harness.Same(t, fmt.Sprintf("the status with %d operations: %s", exist, answer.Body), want, answer.Code)
+		harness.Same(t, fmt.Sprintf("the status of %s with %d operations: %s", c.body, c.exist, answer.Body), c.want, answer.Code)
 	}
 }
 

@@ -6198,8 +6198,8 @@ type ClientInterface interface {
 	// The answer is sent when the findings are selected, with `commit` when all of them are processed, and after ten
 	// seconds at the latest: then read the operation again. If the operation has failed by then, the answer is 400, or
 	// 409 if the organization has too many, with its `location`. While twice as many exist as may be kept, none is
-	// created, and there is no `location`. Members that are not described are refused. Needs the scope
-	// `findings:triage`.
+	// created, and there is no `location`. For an undo both limits are twice as high. Members that are not described
+	// are refused. Needs the scope `findings:triage`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -6218,8 +6218,8 @@ type ClientInterface interface {
 	// The answer is sent when the findings are selected, with `commit` when all of them are processed, and after ten
 	// seconds at the latest: then read the operation again. If the operation has failed by then, the answer is 400, or
 	// 409 if the organization has too many, with its `location`. While twice as many exist as may be kept, none is
-	// created, and there is no `location`. Members that are not described are refused. Needs the scope
-	// `findings:triage`.
+	// created, and there is no `location`. For an undo both limits are twice as high. Members that are not described
+	// are refused. Needs the scope `findings:triage`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7256,8 +7256,8 @@ func (c *Client) ListTriageOperations(ctx context.Context, params *ListTriageOpe
 // The answer is sent when the findings are selected, with `commit` when all of them are processed, and after ten
 // seconds at the latest: then read the operation again. If the operation has failed by then, the answer is 400, or
 // 409 if the organization has too many, with its `location`. While twice as many exist as may be kept, none is
-// created, and there is no `location`. Members that are not described are refused. Needs the scope
-// `findings:triage`.
+// created, and there is no `location`. For an undo both limits are twice as high. Members that are not described
+// are refused. Needs the scope `findings:triage`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7286,8 +7286,8 @@ func (c *Client) CreateTriageOperationWithBody(ctx context.Context, contentType 
 // The answer is sent when the findings are selected, with `commit` when all of them are processed, and after ten
 // seconds at the latest: then read the operation again. If the operation has failed by then, the answer is 400, or
 // 409 if the organization has too many, with its `location`. While twice as many exist as may be kept, none is
-// created, and there is no `location`. Members that are not described are refused. Needs the scope
-// `findings:triage`.
+// created, and there is no `location`. For an undo both limits are twice as high. Members that are not described
+// are refused. Needs the scope `findings:triage`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -13118,8 +13118,8 @@ type ClientWithResponsesInterface interface {
 	// The answer is sent when the findings are selected, with `commit` when all of them are processed, and after ten
 	// seconds at the latest: then read the operation again. If the operation has failed by then, the answer is 400, or
 	// 409 if the organization has too many, with its `location`. While twice as many exist as may be kept, none is
-	// created, and there is no `location`. Members that are not described are refused. Needs the scope
-	// `findings:triage`.
+	// created, and there is no `location`. For an undo both limits are twice as high. Members that are not described
+	// are refused. Needs the scope `findings:triage`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13138,8 +13138,8 @@ type ClientWithResponsesInterface interface {
 	// The answer is sent when the findings are selected, with `commit` when all of them are processed, and after ten
 	// seconds at the latest: then read the operation again. If the operation has failed by then, the answer is 400, or
 	// 409 if the organization has too many, with its `location`. While twice as many exist as may be kept, none is
-	// created, and there is no `location`. Members that are not described are refused. Needs the scope
-	// `findings:triage`.
+	// created, and there is no `location`. For an undo both limits are twice as high. Members that are not described
+	// are refused. Needs the scope `findings:triage`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -18133,8 +18133,8 @@ func (c *ClientWithResponses) ListTriageOperationsWithResponse(ctx context.Conte
 // The answer is sent when the findings are selected, with `commit` when all of them are processed, and after ten
 // seconds at the latest: then read the operation again. If the operation has failed by then, the answer is 400, or
 // 409 if the organization has too many, with its `location`. While twice as many exist as may be kept, none is
-// created, and there is no `location`. Members that are not described are refused. Needs the scope
-// `findings:triage`.
+// created, and there is no `location`. For an undo both limits are twice as high. Members that are not described
+// are refused. Needs the scope `findings:triage`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -18159,8 +18159,8 @@ func (c *ClientWithResponses) CreateTriageOperationWithBodyWithResponse(ctx cont
 // The answer is sent when the findings are selected, with `commit` when all of them are processed, and after ten
 // seconds at the latest: then read the operation again. If the operation has failed by then, the answer is 400, or
 // 409 if the organization has too many, with its `location`. While twice as many exist as may be kept, none is
-// created, and there is no `location`. Members that are not described are refused. Needs the scope
-// `findings:triage`.
+// created, and there is no `location`. For an undo both limits are twice as high. Members that are not described
+// are refused. Needs the scope `findings:triage`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

@@ -20,10 +20,12 @@ import (
 // operationsPath is where triage operations are served.
 const operationsPath = "/v2/triage-operations/"
 
-// stopsCreatingAt is how many operations may exist before no further one is created. The controllers keep fewer, and
+// stopsCreatingAt returns how many operations may exist before this one is refused. The controllers keep fewer, and
 // remove those that fail without a set, but only after an hour: without this bound a client could fill their memory.
 // It is not exact: requests at the same time do not see one another's operations.
-const stopsCreatingAt = 2 * triageoperation.MaxOperations
+func stopsCreatingAt(operation *v1alpha1.TriageOperation) int {
+	return 2 * triageoperation.Limit(operation, triageoperation.MaxOperations)
+}
 
 var errTooManyOperations = errors.New("the organization has twice as many triage operations as it may keep: " +
 	"try again in an hour, or delete some with kubectl")
@@ -38,7 +40,7 @@ func (b *Backend) CreateTriageOperation(ctx context.Context, request Request) (R
 	if err := addSubject(&operation.Spec, &given, request.Body); err != nil {
 		return Response{}, err
 	}
-	if b.Model.CountOperations(request.Namespace) >= stopsCreatingAt {
+	if b.Model.CountOperations(request.Namespace) >= stopsCreatingAt(operation) {
 		return Response{}, problem.Refused(errTooManyOperations)
 	}
 	operation.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "TriageOperation"}

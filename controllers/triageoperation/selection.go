@@ -24,7 +24,8 @@ import (
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
 )
 
-// maxParts bounds the parts of all operations of an organization: each may hold hundreds of decisions to restore.
+// maxParts bounds the parts of all operations of an organization: each may hold hundreds of decisions to restore. Undos
+// may exceed it: see rules.Limit.
 const maxParts = 1000
 
 // maxCommentBytes bounds the comments that an operation writes, since each finding stores its own copy: 671 bytes per
@@ -143,9 +144,10 @@ func partsOf(all []v1alpha1.TriageOperation) (parts int) {
 	return parts
 }
 
-func tooMany(s *scope) {
-	fail(s, v1alpha1.ReasonTooManyOperations, "The organization has the maximum number of operations: "+
-		"delete some that need no undo, or shorten its spec.retention.finishedOperations.")
+// tooMany fails the operation because of the reached limit.
+func tooMany(s *scope, limit string) {
+	fail(s, v1alpha1.ReasonTooManyOperations,
+		limit+": delete some that need no undo, or shorten its spec.retention.finishedOperations.")
 }
 
 // cacheIsBehind reports whether the set was made but the cache does not show it yet, and requeues the operation then.
@@ -282,8 +284,8 @@ func (r *Reconciler) saveSet(ctx context.Context, s *scope, set []selected, kept
 	if err != nil {
 		return err
 	}
-	if kept+len(parts) > maxParts {
-		tooMany(s)
+	if kept+len(parts) > rules.Limit(s.Object, maxParts) {
+		tooMany(s, "The sets of the organization's operations would have more parts than allowed")
 		return nil
 	}
 	for _, part := range parts {

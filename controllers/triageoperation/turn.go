@@ -34,8 +34,8 @@ func (r *Reconciler) awaitTurn(ctx context.Context, s *scope) error {
 		return err
 	}
 	before := ahead(s.Object, all)
-	if s.Status.SelectedAt == nil && keptAfter(s.Object, all) >= rules.MaxOperations {
-		tooMany(s)
+	if s.Status.SelectedAt == nil && keptAfter(s.Object, all) >= rules.Limit(s.Object, rules.MaxOperations) {
+		tooMany(s, "The organization has the maximum number of operations")
 		return nil
 	}
 	if len(before) == 0 {

@@ -332,6 +332,40 @@ func TestAnOperationBeyondTheLimitFailsAtOnce(t *testing.T) {
 	}
 }
 
+// Else a wrong decision would stand until the oldest operation is removed, and keys cannot delete operations.
+func TestAnUndoIsPossibleAtTheLimits(t *testing.T) {
+	at := v1alpha1.NewTime(noon)
+	for _, c := range []struct {
+		reason, undo  string
+		others, parts int // of others, and in all
+		want          string
+	}{
+		{"operations beyond the limit", "", rules.MaxOperations, 0, "operations: delete some"},
+		{"an undo beyond the limit", "o-0", rules.MaxOperations, 0, ""},
+		{"the last undo", "o-0", 2*rules.MaxOperations - 1, 0, ""},
+		{"an undo beyond its limit", "o-0", 2 * rules.MaxOperations, 0, "operations: delete some"},
+		{"parts beyond the limit", "", 1, maxParts, "parts than allowed: delete some"},
+		{"an undo with parts beyond the limit", "o-0", 1, 2*maxParts - 1, ""},
+		{"an undo with parts beyond its limit", "o-0", 1, 2 * maxParts, "parts than allowed: delete some"},
+	} {
+		r, _ := line(t, c.others, "", v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationPreview, SelectedAt: &at})
+		mine := builder.TriageOperation("mine", "G1").In("org-acme").Mutate(
+			func(s *v1alpha1.TriageOperationSpec) { s.Undo = v1alpha1.ResourceName(c.undo) }).Build()
+		harness.Must(t, r.Client.Create(t.Context(), mine))
+		s := reconcile.NewScope(mine)
+		s.Begin(at.Time)
+		harness.Must(t, r.awaitTurn(t.Context(), s))
+		if mine.Status.CompletedAt == nil {
+			entry := rules.NewEntry(builder.Finding("f-1").Build())
+			harness.Must(t, r.saveSet(t.Context(), s, []selected{{entry: entry}}, c.parts))
+		}
+		message := v1alpha1.StalledMessage(mine.Status.Conditions)
+		if (message == "") != (c.want == "") || !strings.Contains(message, c.want) {
+			t.Errorf("%s: the message is %q", c.reason, message)
+		}
+	}
+}
+
 // Each would wait for the other.
 func TestUndosOfOneAnotherFail(t *testing.T) {
 	r, _ := line(t, 2, "o-0", v1alpha1.TriageOperationStatus{})

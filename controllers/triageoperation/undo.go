@@ -154,8 +154,8 @@ func (c *comparison) read(ctx context.Context, from client.Reader, entry *rules.
 	}
 	by := finding.Spec.Triage.By
 	// Follow the undos back to the author of the decision. Names can be reused, so undos could form a circle: stop after
-	// as many steps as there may be operations.
-	for range rules.MaxOperations {
+	// as many steps as there may be operations, undos included.
+	for range 2 * rules.MaxOperations {
 		if by == c.author || by == "" {
 			break
 		}
