@@ -345,6 +345,46 @@ func TestAnEndpointThatFailsForFiveDaysIsSentNothingMore(t *testing.T) {
 	g.Expect(testenv.Get(t, g, env, endpoint).Status.FailingSince).To(BeNil())
 }
 
+// Else its deliveries would stay for good, and a year later the receiver would get thousands of old events.
+func TestADeliveryWaitsThirtyDaysForAnEndpointThatIsGone(t *testing.T) {
+	h, ns, g := newByHand(t, loopback), namespace(t), NewWithT(t)
+	status := http.StatusGone
+	r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
+	endpoint := h.ready(ns, "team", r.URL)
+	tried, waits := h.delivery(ns, "tried", "team"), h.delivery(ns, "waits", "team")
+	h.reconcile(tried)
+	disabled := testenv.Get(t, g, env, endpoint).Status.Disabled
+	for _, d := range []*v1alpha1.WebhookDelivery{tried, waits} {
+		h.clock.SetTime(disabled.At.Add(30*24*time.Hour - time.Minute))
+		g.Expect(h.reconcile(d).RequeueAfter).To(BeNumerically("~", time.Minute, 2*time.Second))
+		g.Expect(d.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryPending))
+		h.clock.Step(time.Minute)
+		h.reconcile(d)
+		g.Expect(d.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryFailed))
+		g.Expect(d.Status.FinishedAt).NotTo(BeNil())
+		g.Expect(conditions.ReadyReason(d.Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointDisabled))
+	}
+
+	again := func(value string) {
+		testenv.Change(t, env, waits, func(d *v1alpha1.WebhookDelivery) {
+			d.Annotations = map[string]string{v1alpha1.RedeliverAnnotation: value}
+		})
+		h.reconcile(waits)
+	}
+	again("while it is disabled")
+	g.Expect(waits.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryPending), "a redelivery waits as long")
+	h.clock.Step(30 * 24 * time.Hour)
+	h.reconcile(waits)
+	g.Expect(waits.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryFailed))
+	status = http.StatusOK
+	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Batch = v1alpha1.WebhookBatchPerScan })
+	h.reconcile(waits)
+	g.Expect(waits.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryFailed), "what has failed is not sent by itself")
+	g.Expect(r.got()).To(HaveLen(1))
+	again("now")
+	g.Expect(waits.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryDelivered))
+}
+
 // An attempt that began later may have failed sooner.
 func TestASuccessIsCountedIfAFailureWasCountedMeanwhile(t *testing.T) {
 	h, ns, g := newByHand(t, loopback), namespace(t), NewWithT(t)

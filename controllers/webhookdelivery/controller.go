@@ -158,13 +158,13 @@ func (r *Reconciler) catchUp(ctx context.Context, s *scope) error {
 	if webhooks.RedeliveryAsked(s.Object) == "" {
 		return nil
 	}
-	earlier := s.Status.Redelivery
+	earlier := s.Status.DeepCopy()
 	webhooks.TakeUpRedelivery(s.Object, s.Now)
 	if step := decide(s); step.outlook == outlookDue {
 		s.LeaveStatus()
 		return r.conclude(ctx, s, step)
 	}
-	s.Status.Redelivery = earlier // its turn takes the new one up
+	*s.Status = *earlier // its turn takes the new one up
 	return nil
 }
 

@@ -28,7 +28,7 @@ type step struct {
 	verdict conditions.Verdict
 	// next is when an attempt is due, possibly in the past; nil if none is.
 	next *v1alpha1.Time
-	// wait is the time until next.
+	// wait is the time until next, or until a waiting delivery fails; 0 if neither is planned.
 	wait time.Duration
 }
 
@@ -52,6 +52,8 @@ func decide(s *scope) step {
 		return gone
 	case !due:
 		return finallyFailed(v1alpha1.ReasonDeliveryFailed, failedMessage)
+	case status.Phase == v1alpha1.WebhookDeliveryFailed:
+		return finallyFailed(v1alpha1.ReasonEndpointDisabled, abandonedMessage)
 	case s.endpoint == nil:
 		return waiting(v1alpha1.ReasonEndpointNotFound,
 			fmt.Sprintf("There is no WebhookEndpoint %q in this namespace: create it, or have a cluster administrator delete "+
@@ -63,9 +65,7 @@ func decide(s *scope) step {
 		return waiting(v1alpha1.ReasonEndpointDisabled,
 			"The endpoint is disabled: remove its spec.disabled to send this delivery.")
 	case s.endpoint.DisabledByControllers() != nil:
-		return waiting(v1alpha1.ReasonEndpointDisabled,
-			fmt.Sprintf("The endpoint is disabled because %s: see its conditions.",
-				s.endpoint.DisabledByControllers().Message))
+		return whileDisabled(s, s.endpoint.DisabledByControllers())
 	case s.endpoint.Status.SecretRef == nil:
 		return waiting(v1alpha1.ReasonSecretNotFound,
 			"The endpoint has no usable signing secret: see its conditions.")
@@ -85,6 +85,27 @@ func decide(s *scope) step {
 // failedMessage explains what to do about a delivery without further attempts.
 const failedMessage = "All attempts have failed: see the message of the last attempt. " +
 	"Set the annotation " + v1alpha1.RedeliverAnnotation + " to a new value to send the event again."
+
+// abandonedMessage explains what to do about a delivery whose endpoint stayed disabled.
+const abandonedMessage = "The controllers had disabled the endpoint for 30 days: once it is enabled, set the " +
+	"annotation " + v1alpha1.RedeliverAnnotation + " to a new value to send the event."
+
+// whileDisabled waits for the endpoint, which the controllers have disabled, but not forever: retention removes only
+// finished deliveries. A redelivery waits as long, too.
+func whileDisabled(s *scope, disabled *v1alpha1.WebhookDisabled) step {
+	since := disabled.At.Time
+	if asked := s.Status.Redelivery; asked != nil && asked.At.After(since) {
+		since = asked.At.Time
+	}
+	left := since.Add(webhooks.MaxDisabled).Sub(s.Now)
+	if left <= 0 {
+		return finallyFailed(v1alpha1.ReasonEndpointDisabled, abandonedMessage)
+	}
+	later := waiting(v1alpha1.ReasonEndpointDisabled,
+		fmt.Sprintf("The endpoint is disabled because %s: see its conditions.", disabled.Message))
+	later.wait = left
+	return later
+}
 
 func waiting(reason, message string) step {
 	return step{

@@ -29,6 +29,9 @@ const (
 	maxRetryAfter = 24 * time.Hour
 	// MaxFailing is how long an endpoint may fail, without a success, before nothing more is sent.
 	MaxFailing = 5 * 24 * time.Hour
+	// MaxDisabled is how long a delivery waits for an endpoint that the controllers have disabled: perhaps nobody ever
+	// enables it.
+	MaxDisabled = 30 * 24 * time.Hour
 )
 
 // Round returns the attempts that count for the schedule: all of them, or those of the last
@@ -133,12 +136,13 @@ func RedeliveryAsked(delivery *v1alpha1.WebhookDelivery) string {
 	return value
 }
 
-// TakeUpRedelivery begins the round that the delivery's annotation requests, if any.
+// TakeUpRedelivery begins the round that the delivery's annotation requests, if any. The delivery is pending then.
 func TakeUpRedelivery(delivery *v1alpha1.WebhookDelivery, now time.Time) {
 	if value := RedeliveryAsked(delivery); value != "" {
 		delivery.Status.Redelivery = &v1alpha1.WebhookRedelivery{
 			Value: value, At: v1alpha1.NewTime(now),
 		}
+		delivery.Status.Phase = v1alpha1.WebhookDeliveryPending
 	}
 }
 
