@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sort"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
@@ -104,23 +105,44 @@ func (g *TrendGroup) rise() int32 {
 // change returns by how much the number of open findings has changed.
 func (g *TrendGroup) change() int32 { return findingtrend.Open(&g.Last) - findingtrend.Open(&g.First) }
 
-// histories returns the rows of each matching project by day, and those of each group.
+// histories returns the rows of each matching project by day, and those of each group, as far as the days of the query
+// need them.
 func (x *indexes) histories(q TrendQuery) (all [][]v1alpha1.FindingTrendDay,
 	by map[string][][]v1alpha1.FindingTrendDay) {
 	rows := map[string][]v1alpha1.FindingTrendDay{}
 	for item := range x.trends.With(index.Everything, "") {
-		rows[item.project] = append(rows[item.project], item.rows...)
+		project, there := x.projects.Get(item.project)
+		if !there || !matches(q.ProjectID, item.project) || !matches(q.RepoID, project.repoID) ||
+			!matches(q.Owner, project.owner) {
+			continue
+		}
+		rows[item.project] = extended(rows[item.project], item.rows, q.From, q.To)
 	}
 	by = map[string][][]v1alpha1.FindingTrendDay{}
 	for id, history := range rows {
-		project, there := x.projects.Get(id)
-		if !there || !matches(q.ProjectID, id) || !matches(q.RepoID, project.repoID) || !matches(q.Owner, project.owner) {
-			continue
-		}
+		project, _ := x.projects.Get(id)
 		all = append(all, history)
 		if value := map[string]string{"repo_id": project.repoID, "project_id": id, "owner": project.owner}[q.Group]; value != "" {
 			by[value] = append(by[value], history)
 		}
 	}
 	return all, by
+}
+
+// extended returns the history and the later rows, as far as the days from from to to need them: those on these days,
+// and the last one up to the first day. It does not copy the rows of a single quarter, and changes none.
+func extended(history, rows []v1alpha1.FindingTrendDay, from, to v1alpha1.Day) []v1alpha1.FindingTrendDay {
+	rows = rows[:upTo(rows, to)]
+	if past := upTo(rows, from); past > 0 {
+		return slices.Clip(rows[past-1:])
+	}
+	if len(history) == 0 {
+		return slices.Clip(rows)
+	}
+	return append(history, rows...)
+}
+
+// upTo returns how many of the rows are not later than the day.
+func upTo(rows []v1alpha1.FindingTrendDay, of v1alpha1.Day) int {
+	return sort.Search(len(rows), func(i int) bool { return rows[i].Day > of })
 }

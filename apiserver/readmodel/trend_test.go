@@ -52,6 +52,59 @@ func TestGroupsAreOrderedByTheLargerIncreaseAndAmongEqualsThoseThatFellComeLast(
 	harness.Same(t, "the groups", []string{"proj-4", "proj-1", "proj-2", "proj-5", "proj-0"}, worst)
 }
 
+// Else each request copies the whole history of all projects.
+func TestTrendsReadOnlyTheRowsThatTheirDaysNeed(t *testing.T) {
+	m, _ := newAcme(t)
+	whole := map[string][]v1alpha1.FindingTrendDay{}
+	for i, id := range []string{"proj-1", "proj-2"} {
+		feed(t, m, projects, project(id, 10+i))
+		for j, quarter := range []v1alpha1.Quarter{"2025q4", "2026q1", "2026q2"} {
+			trend := trendOf(v1alpha1.ResourceName(id), 20+3*i+j)
+			trend.Name, trend.Spec.Quarter = fmt.Sprintf("%s-%s", id, quarter), quarter
+			for n := range 4 {
+				trend.Spec.Days = append(trend.Spec.Days, v1alpha1.FindingTrendDay{
+					Day:  findingtrend.Plus("2025-10-01", 91*j+10*n+i),
+					Open: v1alpha1.FindingTrendOpen{Low: int32(100*i + 10*j + n)},
+				})
+			}
+			whole[id] = append(whole[id], trend.Spec.Days...)
+			show(t, m, trends, trend)
+		}
+	}
+	view, err := m.view(acme)
+	harness.Must(t, err)
+	for _, c := range []struct {
+		reason   string
+		from, to v1alpha1.Day
+		project  *string
+		rows     int // of all projects
+	}{
+		{"days before all rows", "2025-09-01", "2025-09-30", nil, 0},
+		{"all days", "2025-09-01", "2026-12-31", nil, 24},
+		{"one project", "2025-09-01", "2026-12-31", new("proj-1"), 12},
+		{"within a quarter", "2026-01-11", "2026-01-21", nil, 4},
+		{"across quarters", "2025-11-01", "2026-01-10", nil, 5},
+		{"after all rows", "2026-11-01", "2026-11-30", nil, 2},
+	} {
+		q := TrendQuery{From: c.from, To: c.to, ProjectID: c.project}
+		read, _ := view.snapshot.Load().histories(q)
+		rows := 0
+		for _, history := range read {
+			rows += len(history)
+		}
+		harness.Same(t, "the rows read: "+c.reason, c.rows, rows)
+		complete := [][]v1alpha1.FindingTrendDay{whole["proj-1"]}
+		if c.project == nil {
+			complete = append(complete, whole["proj-2"])
+		}
+		want, _, err := findingtrend.Sum(t.Context(), complete, c.from, c.to)
+		harness.Must(t, err)
+		got, err := m.Trends(t.Context(), acme, q)
+		harness.Must(t, err)
+		harness.Same(t, "the days: "+c.reason, want, got.Days)
+	}
+}
+
 func TestTrendsEndWithTheirClientAndKeepNoCountWaiting(t *testing.T) {
 	m, _ := newAcme(t)
 	feed(t, m, projects, project("proj-1", 11))
