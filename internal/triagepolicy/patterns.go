@@ -46,11 +46,10 @@ func (p patterns) estimate(arguments []checker.AstNode) *checker.CallEstimate {
 	return &checker.CallEstimate{CostEstimate: steps.Multiply(checker.CostEstimate{Min: p[pattern], Max: p[pattern]})}
 }
 
-// patternsOf returns the sizes of the patterns. It refuses patterns that are too large, and those
-// that are not literals.
-func patternsOf(parsed *ast.AST) (found patterns, err error) {
+// patternsOf returns the sizes of the patterns, and their sum: a pattern that occurs twice is compiled twice. It refuses
+// patterns that are too large, and those that are not literals.
+func patternsOf(parsed *ast.AST) (found patterns, total int, err error) {
 	found = patterns{}
-	total := 0
 	refuse := func(e ast.Expr, format string, arguments ...any) {
 		if err == nil {
 			err = errorAt(parsed, e, format, arguments...)
@@ -80,7 +79,7 @@ func patternsOf(parsed *ast.AST) (found patterns, err error) {
 			refuse(e, "the patterns of matches are too large: with their repetitions they have more than %d parts", maxPattern)
 		}
 	}))
-	return found, err
+	return found, total, err
 }
 
 func literalText(e ast.Expr) (string, bool) {

@@ -57,8 +57,8 @@ func (e *CompileError) Error() string {
 type Program struct {
 	program cel.Program
 	usesNow bool
-	// patterned means that the program contains compiled regular expressions.
-	patterned bool
+	// parts is the number of parts of its compiled regular expressions.
+	parts int
 }
 
 // environment is the CEL environment of all expressions.
@@ -93,7 +93,7 @@ func Compile(match string) (*Program, error) {
 	if err := firstOf(issues); err != nil {
 		return nil, err
 	}
-	known, err := patternsOf(parsed.NativeRep())
+	known, parts, err := patternsOf(parsed.NativeRep())
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func Compile(match string) (*Program, error) {
 	if err != nil {
 		return nil, &CompileError{Message: err.Error()}
 	}
-	return &Program{program: program, usesNow: usesNow, patterned: len(known) > 0}, nil
+	return &Program{program: program, usesNow: usesNow, parts: parts}, nil
 }
 
 // affordable refuses an expression that may cost more than MaxCost.
@@ -152,18 +152,14 @@ func sumOf(compiled *ast.AST, operand ast.Expr) ast.Expr {
 }
 
 // Footprint estimates the memory of an expression and its program, in bytes; program is nil if it does not compile:
-// about 100 per character, and about 60 per part of its patterns, of which there are at most maxPattern.
+// about 100 per character, and about 60 per part of its patterns.
 func Footprint(match string, program *Program) int {
 	const perText, perCharacter, perProgram, perPart = 512, 100, 4 << 10, 64
 	bytes := perText + len(match)
 	if program == nil {
 		return bytes
 	}
-	bytes += perProgram + perCharacter*len(match)
-	if program.patterned {
-		bytes += perPart * maxPattern
-	}
-	return bytes
+	return bytes + perProgram + perCharacter*len(match) + perPart*program.parts
 }
 
 // UsesNow reports whether the expression depends on the time.

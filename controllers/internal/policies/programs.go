@@ -6,7 +6,8 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/triagepolicy"
 )
 
-// maxBytes bounds the memory of compiled expressions. When it is exceeded, the cache is cleared.
+// maxBytes bounds the memory of compiled expressions. When it is exceeded, about half of them are dropped, at random:
+// organizations take turns, so to drop all, or the oldest, would drop those that are needed next.
 const maxBytes = 128 << 20
 
 // programs is the process-wide cache, shared by all controllers that evaluate policies.
@@ -45,10 +46,20 @@ func (c *compiler) compile(match string) (*triagepolicy.Program, error) {
 	}
 	size := triagepolicy.Footprint(match, program)
 	if c.bytes+size > c.most {
-		clear(c.known)
-		c.bytes = 0
+		c.dropHalf()
 	}
 	c.known[match] = compiled{program, err}
 	c.bytes += size
 	return program, err
+}
+
+// dropHalf drops programs, in the random order of a map, until half of the memory is free.
+func (c *compiler) dropHalf() {
+	for match, known := range c.known {
+		if c.bytes <= c.most/2 {
+			return
+		}
+		delete(c.known, match)
+		c.bytes -= triagepolicy.Footprint(match, known.program)
+	}
 }

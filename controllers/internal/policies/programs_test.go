@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/triagepolicy"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/handlertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -27,8 +28,40 @@ func TestCompiledExpressionsAreKeptWithinABound(t *testing.T) {
 			t.Fatalf("%d bytes are kept after %d expressions", c.bytes, i)
 		}
 	}
-	if again, err := c.compile("true"); err != nil || again == first {
-		t.Errorf("what was forgotten is compiled anew: %v", err)
+	for range 50 { // each time what is known is dropped with the probability of a half
+		for i := range 100 {
+			_, err := c.compile(fmt.Sprintf("finding.path.matches('a{200}%d')", i))
+			harness.Must(t, err)
+		}
+		if _, known := c.known["true"]; !known {
+			return
+		}
+	}
+	t.Error("nothing is ever dropped")
+}
+
+// Else a few hundred organizations with policies of their own compile them again at each finding.
+func TestAFullCacheKeepsHalfOfTheExpressionsAndChargesPatternsByTheirSize(t *testing.T) {
+	small, err := triagepolicy.Compile("finding.path.matches('^test/')")
+	harness.Must(t, err)
+	const match = "finding.path.matches('^test/') && finding.path.matches('a{200}')"
+	large, err := triagepolicy.Compile(match)
+	harness.Must(t, err)
+	if few, many := triagepolicy.Footprint("", small), triagepolicy.Footprint("", large); few > 8<<10 || many < few+200*60 {
+		t.Errorf("a small pattern counts as %d bytes, and one with 200 more characters as %d", few, many)
+	}
+	c := &compiler{known: map[string]compiled{}, most: 1 << 20}
+	least, before := c.most, 0
+	for i := range 1000 {
+		_, err := c.compile(fmt.Sprintf("finding.name == '%d'", i))
+		harness.Must(t, err)
+		if c.bytes < before {
+			least = min(least, c.bytes)
+		}
+		before = c.bytes
+	}
+	if least == c.most || least < c.most/3 {
+		t.Errorf("%d of %d bytes are left of a full cache", least, c.most)
 	}
 }
 
