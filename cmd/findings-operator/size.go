@@ -15,7 +15,7 @@ import (
 
 // sizeOptions are the flags of `findings-operator size`.
 type sizeOptions struct {
-	findings, organizations, replicas int
+	findings, scans, projects, organizations, replicas int
 }
 
 func newSizeCommand() *cobra.Command {
@@ -27,15 +27,18 @@ func newSizeCommand() *cobra.Command {
 
 The figures are those of docs/performance/sizes.md, where memory was measured with up to 100,000 findings, and
 leave room for all of them to change at once, and for uploads. Closed findings count until retention removes them.
-Pull requests' issues, scans and webhook deliveries are as large as findings or smaller: if you keep many, add them.
+A scan counts like a finding, which is as large or larger. Scans are kept unless spec.retention.finishedScans is set:
+count those of a day times the days that they are kept. A project counts like 30 findings, for the two years of its
+history that are kept: an estimate for findings that change every day.
+Pull requests' issues and webhook deliveries are as large as findings or smaller: if you keep many, add them.
 Only a delivery to an endpoint with batch: PerScan may be larger: up to 64 KiB, as much as 15 findings. The REST API
 does not hold that in memory.`,
 		Example: `  # What do ten organizations with 100,000 findings together need?
   findings-operator size --findings 100000 --organizations 10`,
 		Args: flagerror.NoArguments(""),
 		RunE: func(command *cobra.Command, _ []string) error {
-			if o.findings < 0 || o.organizations < 1 || o.replicas < 1 {
-				return errors.New("--findings must be 0 or more, --organizations and --replicas 1 or more")
+			if min(o.findings, o.scans, o.projects) < 0 || o.organizations < 1 || o.replicas < 1 {
+				return errors.New("--findings, --scans and --projects must be 0 or more, --organizations and --replicas 1 or more")
 			}
 			_, err := io.WriteString(command.OutOrStdout(), o.report())
 			return err
@@ -43,6 +46,8 @@ does not hold that in memory.`,
 	}
 	flags := command.Flags()
 	flags.IntVar(&o.findings, "findings", 0, "findings of all organizations together, closed ones included")
+	flags.IntVar(&o.scans, "scans", 0, "scans that are kept, of all organizations together")
+	flags.IntVar(&o.projects, "projects", 0, "projects of all organizations together, each with its history")
 	flags.IntVar(&o.organizations, "organizations", 1, "organizations")
 	flags.IntVar(&o.replicas, "replicas", 2, "replicas of the controllers and of the REST API, each")
 	_ = command.MarkFlagRequired("findings")
@@ -53,25 +58,31 @@ does not hold that in memory.`,
 func (o *sizeOptions) report() string {
 	p, out := message.NewPrinter(language.English), &strings.Builder{}
 	printf := func(format string, values ...any) { out.WriteString(p.Sprintf(format, values...)) }
-	planes, findings, organizations := planesFor(o.findings, o.organizations)
+	planes, most, organizations := planesFor(max(o.findings, o.scans), o.organizations)
 	each := ""
 	if planes > 1 {
 		each = " for each control plane"
 		printf("%d control planes, since Kubernetes recommends at most %d objects of a kind: divide the organizations among them.\n\n",
 			planes, onePlane)
 	}
-	if findings > onePlane {
-		printf("%d findings per control plane exceed the %d objects of a kind that Kubernetes recommends at most, and an\n"+
-			"organization cannot be divided: let retention remove closed findings sooner, or make more organizations.\n\n",
-			findings, onePlane)
+	if most > onePlane {
+		kind, removed := "findings", "closed findings"
+		if o.scans > o.findings {
+			kind, removed = "scans", "finished scans"
+		}
+		printf("%d %s per control plane exceed the %d objects of a kind that Kubernetes recommends at most, and an\n"+
+			"organization cannot be divided: let retention remove %s sooner, or make more organizations.\n\n",
+			most, kind, onePlane, removed)
 	}
-	objects := objectsOf(findings, organizations)
+	share := func(all int) int { return divideUp(all*organizations, o.organizations) }
+	findings, scans, projects := share(o.findings), share(o.scans), share(o.projects)
+	objects := findings + scans + projects*projectObjects + organizations*organizationObjects
 	noun := "organizations"
 	if organizations == 1 {
 		noun = "organization"
 	}
-	printf("%d findings and %d %s of %d objects: %d objects%s\n\n",
-		findings, organizations, noun, organizationObjects, objects, each)
+	printf("%d findings, %d scans, %d projects of %d objects and %d %s of %d objects: %d objects%s\n\n",
+		findings, scans, projects, projectObjects, organizations, noun, organizationObjects, objects, each)
 	printf("Memory of a process, in MB: %d x (base + objects x each)\n", underLoad)
 	for _, f := range []footprint{sizedAPIServer, sizedEtcd, sizedControl, sizedREST} {
 		forUploads := ""

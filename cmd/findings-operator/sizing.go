@@ -31,8 +31,12 @@ const (
 	// onePlane is how many objects of a kind Kubernetes recommends at most. 200,000 were tested.
 	onePlane = 150_000
 	// organizationObjects is the number of objects per organization, each counted like a finding: namespace, accounts,
-	// bindings, quota, repositories, projects, keys.
+	// bindings, quota, a few repositories and projects, keys.
 	organizationObjects = 20
+	// projectObjects is how many findings a project counts as: the object, and the FindingTrends of nine quarters, which
+	// take most if its findings change every day. It is an estimate: a day's row takes up to 500 bytes of etcd, and trends
+	// do not all change at once, so what underLoad and versions add is room for rows.
+	projectObjects = 30
 )
 
 // footprint is a process's memory use, in bytes.
@@ -50,18 +54,15 @@ func (f footprint) atRest(objects int) float64 { return f.base + float64(objects
 // of returns the memory for that many objects while all of them change and uploads are at their limit.
 func (f footprint) of(objects int) float64 { return underLoad*f.atRest(objects) + f.uploads }
 
-// objectsOf returns the number of objects for that many findings and organizations.
-func objectsOf(findings, organizations int) int { return findings + organizations*organizationObjects }
-
-// planesFor returns how many control planes that many findings need, and the most findings and organizations per
-// control plane, if all organizations have as many findings. An organization cannot be divided, so there may be more
-// than onePlane of findings in each.
-func planesFor(findings, organizations int) (planes, findingsEach, organizationsEach int) {
+// planesFor returns how many control planes that many objects of a kind need, and the most of them and of organizations
+// per control plane, if all organizations have as many. An organization cannot be divided, so there may be more than
+// onePlane in each.
+func planesFor(ofKind, organizations int) (planes, ofKindEach, organizationsEach int) {
 	organizationsEach = organizations
-	if findings > onePlane {
-		organizationsEach = max(1, onePlane*organizations/findings)
+	if ofKind > onePlane {
+		organizationsEach = max(1, onePlane*organizations/ofKind)
 	}
-	return divideUp(organizations, organizationsEach), divideUp(findings*organizationsEach, organizations),
+	return divideUp(organizations, organizationsEach), divideUp(ofKind*organizationsEach, organizations),
 		organizationsEach
 }
 

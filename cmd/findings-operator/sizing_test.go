@@ -1,11 +1,14 @@
 package main
 
 import (
+	"encoding/json"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/uploads"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -74,6 +77,34 @@ func TestSizeCountsOneOrganization(t *testing.T) {
 	}
 }
 
+// Else they would outgrow the memory that size prints for the findings alone.
+func TestSizeCountsScansAndTheHistoryOfProjects(t *testing.T) {
+	for want, o := range map[string]sizeOptions{
+		": 4,030 objects": {findings: 10, scans: 1000, projects: 100, organizations: 1, replicas: 2},
+		"2 control planes, since Kubernetes recommends at most 150,000": {scans: 2 * onePlane, organizations: 2, replicas: 2},
+		"let retention remove finished scans sooner":                    {scans: 2 * onePlane, organizations: 1, replicas: 2},
+	} {
+		if report := o.report(); !strings.Contains(report, want) {
+			t.Errorf("no %q in\n%s", want, report)
+		}
+	}
+}
+
+// etcd's quota, as size prints it, has room for the history of a project whose findings change every day.
+func TestAProjectCountsForItsHistory(t *testing.T) {
+	spread := &v1alpha1.FindingTrendSpread{Median: 1000, P90: 1000, Sample: slices.Repeat([]int32{1000}, v1alpha1.MaxTrendSample)}
+	row, err := json.Marshal(v1alpha1.FindingTrendDay{
+		Day: "2026-03-01", Open: v1alpha1.FindingTrendOpen{Critical: 100, High: 100, Medium: 100, Low: 100},
+		OpenMuted: 100, Opened: 10, Closed: 10, Muted: 10, Age: spread, TimeToClose: spread,
+	})
+	harness.Must(t, err)
+	const quarters, owned = v1alpha1.TrendYears*4 + 1, 150 // owned is a row's share of managedFields, in bytes
+	history := quarters * v1alpha1.MaxTrendDays * (len(row) + owned)
+	if room := projectObjects * storedBytes * versions; room < float64(history) {
+		t.Errorf("a project counts as %.0f bytes, and its history takes %d", room, history)
+	}
+}
+
 func TestSizeSaysThatAnOrganizationIsTooLargeForAControlPlane(t *testing.T) {
 	const warning = "organization cannot be divided"
 	for organizations, warns := range map[int]bool{1: true, 2: true, 3: false} {
@@ -85,7 +116,8 @@ func TestSizeSaysThatAnOrganizationIsTooLargeForAControlPlane(t *testing.T) {
 }
 
 func TestSizeRefusesWhatCannotBe(t *testing.T) {
-	for _, arguments := range []string{"", "--findings=-1", "--findings=1 --organizations=0", "--findings=1 --replicas=0",
+	for _, arguments := range []string{"", "--findings=-1", "--findings=1 --organizations=0", "--findings=1 --replicas=0", "--findings=1 --scans=-1",
+		"--findings=1 --projects=-1",
 		"--findings=many", "--findings=1 more"} {
 		command := newSizeCommand()
 		command.SetArgs(strings.Fields(arguments))

@@ -201,7 +201,7 @@ func TestAnOperationIsHeldUntilItsUndoHasSelected(t *testing.T) {
 		r := &Reconciler{Base: reconcile.Base{
 			Client: fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(due, undo).Build(),
 		}}
-		held, err := r.held(t.Context(), due)
+		held, err := r.held(t.Context(), due, noon)
 		harness.Must(t, err)
 		harness.Same(t, c.reason, c.want, held)
 	}
