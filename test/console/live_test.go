@@ -135,12 +135,7 @@ func TestOnlySomeOfTheRowsThatARescanChangesAreLookedAt(t *testing.T) {
 	t.Parallel()
 	o, p := withFindings(t, some(1)...)
 	p.prepares(heldStream)
-	p.prepares(`window.waits = []; ((later) => {
-		window.setTimeout = (run, wait) => {
-			waits.push(wait);
-			return later(run, wait);
-		};
-	})(window.setTimeout);`)
+	p.prepares(notedWaits)
 	for _, tc := range []struct{ left, reset, looks int }{
 		{40, 50, 60},
 		{39, 50, 1}, // less than a third of 120, as the first answer says
@@ -190,6 +185,32 @@ func TestOnlySomeOfTheRowsThatARescanChangesAreLookedAt(t *testing.T) {
 	// Once because of the change, and once because it might have lost the stream.
 	p.sees("waits.filter((wait) => 40_000 < wait && wait <= 50_000).length === 2")
 }
+
+// The history of thousands of projects takes the service a second, and it answers one such request of an organization at a time.
+func TestAPartThatTakesLongIsLoadedLessOften(t *testing.T) {
+	t.Parallel()
+	_, p := withFindings(t, some(1)...)
+	p.prepares(heldStream)
+	p.prepares(notedWaits)
+	p.goes("/console/")
+	p.evaluates(`void ((now) => {
+		performance.now = () => now += 3000;
+	})(0)`, nil)
+	harness.Eventually(t, func(g Gomega) {
+		p.tells("updated", "f-0000")
+		var slow bool
+		p.evaluates("waits.some((wait) => 20_000 < wait && wait <= 30_000)", &slow)
+		g.Expect(slow).To(BeTrue())
+	})
+}
+
+// notedWaits notes how long each timer of the page waits.
+const notedWaits = `window.waits = []; ((later) => {
+	window.setTimeout = (run, wait) => {
+		waits.push(wait);
+		return later(run, wait);
+	};
+})(window.setTimeout);`
 
 // heldStream replaces the stream of changes by one in which the test dispatches them.
 const heldStream = "window.EventSource = class extends EventTarget { constructor(at) { super(); window.stream = this; this.at = at; } close() {} };"

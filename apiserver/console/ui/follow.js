@@ -9,13 +9,17 @@ import { ask, fragment, say, scarceFor } from "./ui.js";
 const pause = 1000;
 const longPause = 10_000;
 
-/** How long to wait between two requests if the stream of changes is connected and requests are not scarce. */
+/** How long to wait between two requests if the stream of changes is connected and requests are not scarce, and how many
+ * times as long as the last answer took. */
 const livePause = 2000;
+const liveShare = 10;
 
 let wait = pause;
 let connected = false;
 /** Whether the last request got no answer, or was not sent because the page was hidden. */
 let missed = false;
+/** How long the last answer took, in milliseconds. */
+let took = 0;
 let shown = "";
 
 const part = () => /** @type {HTMLElement | null} */ (document.querySelector("#followed"));
@@ -25,7 +29,9 @@ async function again() {
   missed = document.hidden;
   if (!followed || missed) return;
   try {
+    const began = performance.now();
     const answer = await (await ask(location.href)).text();
+    took = performance.now() - began;
     wait = answer === shown ? Math.min(wait * 1.5, longPause) : pause;
     if (answer !== shown) show(followed, answer);
     shown = answer;
@@ -94,7 +100,7 @@ function show(before, page) {
   if (inside && !now.contains(document.activeElement)) document.querySelector("main")?.focus({ preventScroll: true });
 }
 
-const soon = throttled(again, () => Math.max(livePause, scarceFor()));
+const soon = throttled(again, () => Math.max(livePause, liveShare * took, scarceFor()));
 const kinds = part()?.dataset.kinds?.split(",");
 if (kinds) {
   live(kinds, {
