@@ -33,14 +33,18 @@ var rooms = map[string]struct {
 	"test/builder":        {[]string{"api", "internal"}, "every package's tests import it"},
 	"test/needs":          {nil, "every package's tests import it"},
 	"test/handlertest":    {[]string{"test/harness"}, "the tests of every event handler import it"},
+	"test/pagetest":       {[]string{"apiserver/console", "test/harness"}, "the tests of every page import it"},
 	"test/controllertest": {[]string{"api", "internal", "controllers", "test/harness", "test/testenv", "test/builder"}, "every controller's tests import it"},
 }
 
 // testHelpers are the packages that the test files of any package may also import.
 var testHelpers = []string{"test/harness", "test/testenv", "test/builder", "test/corpus", "test/needs"}
 
-// controllerTestHelpers are the packages that the test files of controllers may also import.
-var controllerTestHelpers = []string{"test/controllertest", "test/handlertest"}
+// helpersOf are the packages that the test files of a room may also import.
+var helpersOf = map[string][]string{
+	"controllers":       {"test/controllertest", "test/handlertest"},
+	"apiserver/console": {"test/pagetest"},
+}
 
 func TestRoomsImportOnlyWhatTheyMay(t *testing.T) {
 	edges := listImports(t)
@@ -101,9 +105,7 @@ func violation(e edge) string {
 	allowed := law.may
 	if e.inTest {
 		allowed = append(allowed[:len(allowed):len(allowed)], testHelpers...)
-		if room == "controllers" {
-			allowed = append(allowed, controllerTestHelpers...)
-		}
+		allowed = append(allowed, helpersOf[room]...)
 	}
 	for _, may := range allowed {
 		if within(e.to, may) {

@@ -11,6 +11,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/client"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/pagetest"
 )
 
 // An undo of one's own decision would otherwise replace that of somebody else, which nobody has seen.
@@ -64,11 +65,8 @@ func TestARefusedFormKeepsWhatWasTyped(t *testing.T) {
 		v := &page.Visit{API: api.New(service, "", ""), Path: func(string) string { return "f-1" },
 			Form: url.Values{"user_status": {"muted"}, "comments": {"Typed."}}}
 		v.Who.Scopes = []string{"findings:triage"}
-		response, err := decide(t.Context(), v)
-		harness.Must(t, err)
+		response, shown := pagetest.Show(t, decide, v)
 		harness.Same(t, "status", c.status, response.Status)
-		shown, err := page.Text(t.Context(), response.Body)
-		harness.Must(t, err)
 		for _, part := range []string{c.words, `<details class="decide" open>`, ">\nTyped.</textarea>", `value="muted" selected`, `name="filled.comments"`} {
 			if !strings.Contains(shown, part) {
 				t.Errorf("there is no %s in\n%s", part, shown)

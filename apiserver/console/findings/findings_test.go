@@ -21,6 +21,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 	"github.com/appsec-dev/findings-operator/client"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/pagetest"
 )
 
 // textOf returns the text of HTML as a person reads it, and the names of its elements.
@@ -68,8 +69,7 @@ func TestPathsAndTitlesShowInvisibleCharacters(t *testing.T) {
 	harness.Same(t, "chip", `te\u200bsts/\u202ea.go`, chips[0].Value)
 	parts := map[string]templ.Component{"row": item(&row{Standing: s.now()}, true), "page": findingPage(s)}
 	for part, shows := range parts {
-		text, err := page.Text(t.Context(), shows)
-		harness.Must(t, err)
+		text := pagetest.Text(t, shows)
 		if strings.ContainsAny(text, "\u200b\u202e") || !strings.Contains(text, `te\u200bsts/\u202ea.go:7<`) ||
 			!strings.Contains(text, `>Key in\u202e code</`) {
 			t.Errorf("the %s shows\n%s", part, text)
@@ -131,8 +131,7 @@ func TestAViewsLinksHoldItAndNothingElse(t *testing.T) {
 	harness.Same(t, "its export", "/console/export?format=csv&organization=acme&severity=high&sort=created_at", v.export("csv", "acme"))
 	grouped := newView(url.Values{"severity": {"high"}, "group": {"rule"}})
 	harness.Same(t, "the export of a grouped view, which the API would refuse with a group", "/console/export?format=csv&organization=acme&severity=high", grouped.export("csv", "acme"))
-	bar, err := page.Text(t.Context(), selectionBar(listing{view: grouped}))
-	harness.Must(t, err)
+	bar := pagetest.Text(t, selectionBar(listing{view: grouped}))
 	harness.Same(t, "its rule keeps its filters", true, strings.Contains(bar, `formaction="/console/policies/_new?severity=high"`))
 }
 
@@ -226,10 +225,7 @@ func TestAModuleGetsTheWholeListUnlessItAsksForRows(t *testing.T) {
 		if part != "" {
 			v.Query.Set("part", part)
 		}
-		response, err := list(t.Context(), v)
-		harness.Must(t, err)
-		shown, err := page.Text(t.Context(), response.Body)
-		harness.Must(t, err)
+		_, shown := pagetest.Show(t, list, v)
 		harness.Same(t, part+" has the tools", whole, strings.Contains(shown, `class="tools"`))
 	}
 }
@@ -251,8 +247,7 @@ func TestAFindingSaysWhoDecided(t *testing.T) {
 		"in force": {"Muted by ada Until 2026-03-01 12:00:00 UTC " + comment,
 			client.FindingFull{UserStatus: "muted", DecidedBy: "ada", Comments: comment, ExpiresAt: &end}},
 	} {
-		decided, err := page.Text(t.Context(), decisionOfFinding(shown{FindingFull: c.FindingFull}))
-		harness.Must(t, err)
+		decided := pagetest.Text(t, decisionOfFinding(shown{FindingFull: c.FindingFull}))
 		text, _ := textOf(strings.ReplaceAll(decided, "</p>", " "))
 		got, _, _ := strings.Cut(strings.TrimPrefix(strings.Join(strings.Fields(text), " "), "Decision"), " Your API key")
 		harness.Same(t, reason, c.want, got)
@@ -269,10 +264,7 @@ func TestAFindingIsShownWithoutItsDeliveries(t *testing.T) {
 	v := &page.Visit{API: api.New(service, "", ""), Path: func(string) string { return "f-1" }}
 	for scope, told := range map[string]bool{"webhooks:read": true, "findings:read": false} {
 		v.Who.Scopes = []string{scope}
-		response, err := show(t.Context(), v)
-		harness.Must(t, err)
-		shown, err := page.Text(t.Context(), response.Body)
-		harness.Must(t, err)
+		_, shown := pagetest.Show(t, show, v)
 		harness.Same(t, scope, told, strings.Contains(shown, "The webhook deliveries are currently unavailable"))
 	}
 }
@@ -283,10 +275,7 @@ func TestAFindingWithMoreDeliveriesLeadsToAllOfThem(t *testing.T) {
 		service := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(answer)) })
 		v := &page.Visit{API: api.New(service, "", ""), Path: func(string) string { return "f-1" }}
 		v.Who.Scopes = []string{"webhooks:read"}
-		response, err := show(t.Context(), v)
-		harness.Must(t, err)
-		shown, err := page.Text(t.Context(), response.Body)
-		harness.Must(t, err)
+		_, shown := pagetest.Show(t, show, v)
 		harness.Same(t, answer, more, strings.Contains(shown, `<a href="/console/deliveries?subject_id=f-1">All deliveries</a>`))
 	}
 }
@@ -303,8 +292,7 @@ func TestAnAuthorThatHasAPageIsLinked(t *testing.T) {
 // Somebody else may have made the operation.
 func TestTheAuthorOfAnOperationsDecisionHasCommittedIt(t *testing.T) {
 	for kind, want := range map[string]string{"triaged": ">committed by bob<", "judged": ">of bob<"} {
-		shown, err := page.Text(t.Context(), changed(client.Transition{Type: kind, By: "operation/mute", Author: "bob"}))
-		harness.Must(t, err)
+		shown := pagetest.Text(t, changed(client.Transition{Type: kind, By: "operation/mute", Author: "bob"}))
 		harness.Same(t, kind+": "+shown, true, strings.Contains(shown, want))
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/client"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/pagetest"
 )
 
 func TestAWithdrawalHasNoReasonAndNoEnd(t *testing.T) {
@@ -35,12 +36,8 @@ func TestARefusedOperationKeepsWhatWasSelectedAndTyped(t *testing.T) {
 		for name, values := range selects {
 			form[name] = values
 		}
-		got, err := create(t.Context(), &page.Visit{API: api.New(refuses, "", ""), Form: form, Token: "now"})
-		if err != nil || got.Status != status {
-			t.Fatalf("status %d, %v", got.Status, err)
-		}
-		shown, err := page.Text(t.Context(), got.Body)
-		harness.Must(t, err)
+		got, shown := pagetest.Show(t, create, &page.Visit{API: api.New(refuses, "", ""), Form: form, Token: "now"})
+		harness.Same(t, "status", status, got.Status)
 		wanted := []string{`name="token" value="now"`, "The reason is required to mute.", `value="muted" selected`, ">\nTyped.</textarea>", ">Until (end of the day, UTC)</label>", "What you leave empty stays", `value="2099-05-04"`}
 		for name, values := range selects {
 			for _, value := range values {
@@ -68,8 +65,7 @@ func TestAPreviewSaysThatEndsStayIfItSetsNone(t *testing.T) {
 		"a comment":             {client.TriageOperationDecision{Comments: "known"}, false},
 	} {
 		o := client.TriageOperation{Phase: client.TriageOperationPhasePreview, Set: c.set, Decided: []client.TriageOperationDecider{{By: "apikey/ada", Count: 5}}}
-		text, err := page.Text(t.Context(), operationPage(o, client.TriageOperation{}, "", nil, "token", true))
-		harness.Must(t, err)
+		text := pagetest.Text(t, operationPage(o, client.TriageOperation{}, "", nil, "token", true))
 		harness.Same(t, reason, c.stays, strings.Contains(text, "already keep its end"))
 	}
 }
@@ -129,8 +125,7 @@ func TestAnOperationWithManyUndosIsShown(t *testing.T) {
 // Names are used again, and the page may be of the operation that had this one before.
 func TestOnlyTheOperationThatThePageShowsIsCommitted(t *testing.T) {
 	shown := client.TriageOperation{Id: "nightly", Uid: "u-1", Phase: client.TriageOperationPhasePreview, Matched: 12, WouldChange: 9}
-	text, err := page.Text(t.Context(), operationPage(shown, client.TriageOperation{}, "Mute", nil, "token", true))
-	harness.Must(t, err)
+	text := pagetest.Text(t, operationPage(shown, client.TriageOperation{}, "Mute", nil, "token", true))
 	if !strings.Contains(text, `name="uid" value="u-1"`) || !strings.Contains(text, "Apply it to 9 findings") {
 		t.Errorf("the form does not hold which operation it shows, or asks about more than would change:\n%s", text)
 	}
@@ -161,8 +156,7 @@ func TestOnlyTheOperationThatThePageShowsIsCommitted(t *testing.T) {
 func TestAnOperationThatHasFailedHalfwayShowsWhatItHasDecided(t *testing.T) {
 	for changed, shows := range map[int32]bool{0: false, 3: true} {
 		o := client.TriageOperation{Id: "op-1", Phase: client.TriageOperationPhaseFailed, Changed: changed}
-		text, err := page.Text(t.Context(), operationPage(o, client.TriageOperation{}, "Mute", nil, "token", true))
-		harness.Must(t, err)
+		text := pagetest.Text(t, operationPage(o, client.TriageOperation{}, "Mute", nil, "token", true))
 		if got := strings.Contains(text, "Preview the undo"); got != shows {
 			t.Errorf("after %d decisions the undo is offered: %t", changed, got)
 		}
@@ -173,8 +167,7 @@ func TestAnOperationThatRemovesCommentsSaysSo(t *testing.T) {
 	for _, removes := range []bool{false, true} {
 		o := client.TriageOperation{Id: "op-1", Phase: client.TriageOperationPhasePreview}
 		o.Set.RemovesComments = removes
-		text, err := page.Text(t.Context(), operationPage(o, client.TriageOperation{}, "Confirm", nil, "token", true))
-		harness.Must(t, err)
+		text := pagetest.Text(t, operationPage(o, client.TriageOperation{}, "Confirm", nil, "token", true))
 		harness.Same(t, "it is shown", removes, strings.Contains(text, "Removes the comments of these findings."))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/client"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/pagetest"
 )
 
 func TestWeeksBeginOnMondays(t *testing.T) {
@@ -61,11 +62,9 @@ func TestWithoutItsHistoryTheOverviewHasItsFigures(t *testing.T) {
 			}
 			fmt.Fprintf(w, `{"code":%q,"detail":"not now","total":7,"fields":[{"field":"status","values":[{"value":"open","count":7}]}]}`, code)
 		})
-		response, err := show(t.Context(), &page.Visit{API: api.New(service, "", "")})
-		harness.Must(t, err)
-		shown, err := page.Text(t.Context(), response.Body)
-		if err != nil || !strings.Contains(shown, `<a href="/console/findings?status=open">7</a>`) || !strings.Contains(shown, "The history is currently unavailable") {
-			t.Errorf("%s: %v\n%s", code, err, shown)
+		_, shown := pagetest.Show(t, show, &page.Visit{API: api.New(service, "", "")})
+		if !strings.Contains(shown, `<a href="/console/findings?status=open">7</a>`) || !strings.Contains(shown, "The history is currently unavailable") {
+			t.Errorf("%s:\n%s", code, shown)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/client"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/pagetest"
 )
 
 // A filter that is left out would make the rule broader than the list.
@@ -40,10 +41,7 @@ func TestARuleSaysThatItCannotWithdraw(t *testing.T) {
 		harness.Must(t, err)
 		at, err := url.Parse(there.Location)
 		harness.Must(t, err)
-		form, err := draftPage(t.Context(), &page.Visit{Query: at.Query()})
-		harness.Must(t, err)
-		shown, err := page.Text(t.Context(), form.Body)
-		harness.Must(t, err)
+		_, shown := pagetest.Show(t, draftPage, &page.Visit{Query: at.Query()})
 		harness.Same(t, chosen, chosen == "open", strings.Contains(shown, "Decision: Withdraw the decision</strong>. A policy mutes or confirms"))
 		harness.Same(t, chosen+" offers to mute", chosen == "muted", strings.Contains(shown, `<option value="muted" selected>`))
 	}
@@ -63,11 +61,8 @@ func TestAPolicyWithoutADecisionIsRefusedAndAsksForIt(t *testing.T) {
 		if given == "not given" {
 			v.Form.Del("user_status")
 		}
-		form, err := create(t.Context(), v)
-		harness.Must(t, err)
+		_, shown := pagetest.Show(t, create, v)
 		harness.Same(t, "the decision sent", want, string(sent.Set.UserStatus))
-		shown, err := page.Text(t.Context(), form.Body)
-		harness.Must(t, err)
 		asks := regexp.MustCompile(`name="user_status" required>\s*<option value="">choose one`).MatchString(shown)
 		harness.Same(t, given+": the form asks for it", want == "", asks)
 	}
@@ -89,10 +84,7 @@ func TestAPolicyWithABoundThatIsNoneIsNotShownAsYAML(t *testing.T) {
 			if v.Form != nil {
 				serve = create
 			}
-			response, err := serve(t.Context(), v)
-			harness.Must(t, err)
-			shown, err := page.Text(t.Context(), response.Body)
-			harness.Must(t, err)
+			_, shown := pagetest.Show(t, serve, v)
 			if isShown := strings.Contains(shown, `id="manifest"`); isShown != (c.wrong == "") || !strings.Contains(shown, c.wrong) {
 				t.Errorf("%s=%s: the manifest is shown: %v\n%s", c.field, c.value, isShown, shown)
 			}
@@ -104,10 +96,7 @@ func TestAPolicyWithABoundThatIsNoneIsNotShownAsYAML(t *testing.T) {
 func TestAPolicyIsShownAsYAMLOnlyWithAName(t *testing.T) {
 	for _, name := range []string{"", "mute-x"} {
 		form := url.Values{"name": {name}, "match": {"true"}, "user_status": {"active"}, "do": {"yaml"}}
-		response, err := create(t.Context(), &page.Visit{Form: form})
-		harness.Must(t, err)
-		shown, err := page.Text(t.Context(), response.Body)
-		harness.Must(t, err)
+		_, shown := pagetest.Show(t, create, &page.Visit{Form: form})
 		harness.Same(t, name+": the page asks for a name", name == "", strings.Contains(shown, "Give the policy a name"))
 		harness.Same(t, name+": the manifest is shown", name != "", strings.Contains(shown, `id="manifest"`))
 	}
@@ -154,10 +143,7 @@ func TestAPolicyIsNotShownAsYAMLUnderTheNameOfAnother(t *testing.T) {
 		if v.Form = (url.Values{"name": {c.name}, "match": {"true"}, "user_status": {"active"}, "do": {c.do}}); c.do == "" {
 			serve, v.Query = draftPage, url.Values{"tool": {"gosec"}, "set.name": {c.name}, "set.user_status": {"active"}}
 		}
-		response, err := serve(t.Context(), v)
-		harness.Must(t, err)
-		shown, err := page.Text(t.Context(), response.Body)
-		harness.Must(t, err)
+		response, shown := pagetest.Show(t, serve, v)
 		shown = strings.Join(strings.Fields(shown), " ")
 		harness.Same(t, c.reason, c.status, response.Status)
 		harness.Same(t, c.reason+": the manifest is shown", c.shown, strings.Contains(shown, `id="manifest"`))
@@ -203,13 +189,12 @@ func TestThePageAppliesOnlyThePolicyThatItShows(t *testing.T) {
 	})
 	s := shown{mayWrite: true}
 	s.Mode, s.Observed, s.Generation, s.Uid = client.TriagePolicyModePreview, true, 3, "u-1"
-	form, err := page.Text(t.Context(), switches(s))
-	harness.Must(t, err)
+	form := pagetest.Text(t, switches(s))
 	v := &page.Visit{API: api.New(service, "", ""), Path: func(string) string { return "p-1" }, Form: url.Values{}}
 	for _, field := range regexp.MustCompile(`name="(\w+)" value="([^"]*)"`).FindAllStringSubmatch(form, -1) {
 		v.Form.Set(field[1], field[2])
 	}
-	_, err = change(t.Context(), v)
+	_, err := change(t.Context(), v)
 	harness.Must(t, err)
 	harness.Same(t, "what is sent", client.TriagePolicyChange{Mode: "apply", Generation: new(3), Uid: new("u-1")}, sent)
 }
@@ -298,11 +283,9 @@ func TestALongCommentIsCutForARuleAndTheFormSaysSo(t *testing.T) {
 		for _, until := range []string{"2099-05-04", "4 May"} {
 			query := at.Query()
 			query.Set("set.until", until)
-			form, err := draftPage(t.Context(), &page.Visit{Query: query})
-			harness.Must(t, err)
-			shown, err := page.Text(t.Context(), form.Body)
-			if err != nil || !strings.Contains(shown, ">"+c.want+"</textarea>") || strings.Contains(shown, "The comment was cut") != c.cut {
-				t.Errorf("%d characters, until %s: %v\n%s", len(c.comment), until, err, shown)
+			_, shown := pagetest.Show(t, draftPage, &page.Visit{Query: query})
+			if !strings.Contains(shown, ">"+c.want+"</textarea>") || strings.Contains(shown, "The comment was cut") != c.cut {
+				t.Errorf("%d characters, until %s:\n%s", len(c.comment), until, shown)
 			}
 		}
 	}

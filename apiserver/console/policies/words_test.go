@@ -10,6 +10,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 	"github.com/appsec-dev/findings-operator/client"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/pagetest"
 )
 
 func TestAPolicyThatWasStoppedIsToldFromAPreview(t *testing.T) {
@@ -74,11 +75,9 @@ func TestAPolicyThatIsNotCountedShowsNothingOfAnEarlierVersion(t *testing.T) {
 				s.Matched = 0 // the count found too many, and was given up
 			}
 			counted := s.Observed && state != "TooCostly" && state != "TooMany"
-			text, err := page.Text(t.Context(), policyPage(s))
-			harness.Must(t, err)
+			text := pagetest.Text(t, policyPage(s))
 			all := client.TriagePolicyList{Items: []client.TriagePolicy{s.TriagePolicy}}
-			listed, err := page.Text(t.Context(), listPage(listing{TriagePolicyList: all}))
-			harness.Must(t, err)
+			listed := pagetest.Text(t, listPage(listing{TriagePolicyList: all}))
 			follows := []string{"NotProcessed", "TooCostly", "Succeeded", "TooMany", "Stopped"}
 			harness.Same(t, state+": the page reads itself again", slices.Contains(follows, state), strings.Contains(text, "data-follow"))
 			applies := mode == client.TriagePolicyModePreview && counted

@@ -17,6 +17,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 	"github.com/appsec-dev/findings-operator/client"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/pagetest"
 )
 
 // The REST API excludes the end, so the whole last day is included.
@@ -53,8 +54,7 @@ func TestAnIssueShowsHowItIsRated(t *testing.T) {
 		"medium":        {Severity: client.SeverityMedium},
 	} {
 		i.UserStatus = "open"
-		text, err := page.Text(t.Context(), issue(shown{texts: new(ui.Texts)}, i))
-		harness.Must(t, err)
+		text := pagetest.Text(t, issue(shown{texts: new(ui.Texts)}, i))
 		text = regexp.MustCompile("<[^>]*>").ReplaceAllString(text, " ")
 		harness.Same(t, "the rating", want, strings.Join(strings.Fields(text), " "))
 	}
@@ -80,8 +80,7 @@ func TestAnIssueSaysWhoDecided(t *testing.T) {
 		"until 2026-03-01 12:00:00 UTC Fix it.":                                                            {UserStatus: "active", ExpiresAt: &end, Comments: "Fix it.", DecidedBy: "ada"},
 		"duplicate":                                                                                        {UserStatus: "muted", Reason: &reason, DecidedBy: "ada"},
 	} {
-		text, err := page.Text(t.Context(), grounds(issue))
-		harness.Must(t, err)
+		text := pagetest.Text(t, grounds(issue))
 		text = html.UnescapeString(regexp.MustCompile("<[^>]*>").ReplaceAllString(text, " "))
 		harness.Same(t, "the grounds", want, strings.Join(strings.Fields(text), " "))
 	}
@@ -113,10 +112,7 @@ func TestAReviewIsShownWithoutALinkThatCannotBeMade(t *testing.T) {
 	})
 	v := &page.Visit{API: api.New(service, "", ""), Path: func(string) string { return "rv-1" }}
 	v.Who.Scopes = []string{"repos:read"}
-	response, err := show(t.Context(), v)
-	harness.Must(t, err)
-	text, err := page.Text(t.Context(), response.Body)
-	harness.Must(t, err)
+	_, text := pagetest.Show(t, show, v)
 	harness.Same(t, "the issue is shown", true, strings.Contains(text, "Weak hash"))
 }
 
@@ -219,11 +215,8 @@ func TestARefusedFormKeepsWhatWasTyped(t *testing.T) {
 	v := &page.Visit{API: api.New(service, "", ""), Path: func(name string) string { return map[string]string{"id": "rv-1", "issue": "i-1"}[name] },
 		Form: url.Values{"user_status": {"muted"}, "comments": {"Typed."}}}
 	v.Who.Scopes = []string{"findings:triage"}
-	response, err := decide(t.Context(), v)
-	harness.Must(t, err)
+	response, shown := pagetest.Show(t, decide, v)
 	harness.Same(t, "status", http.StatusBadRequest, response.Status)
-	shown, err := page.Text(t.Context(), response.Body)
-	harness.Must(t, err)
 	for _, part := range []string{"The reason is required to mute. Nothing was changed", ">\nTyped.</textarea>", `name="filled.comments"`} {
 		if !strings.Contains(shown, part) {
 			t.Errorf("there is no %s in\n%s", part, shown)

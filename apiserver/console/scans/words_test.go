@@ -8,9 +8,9 @@ import (
 
 	"github.com/a-h/templ"
 
-	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/client"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/pagetest"
 )
 
 func scan(status client.ScanStatus, message string) client.Scan {
@@ -44,8 +44,7 @@ const (
 func TestAScannersWordsShowInvisibleCharacters(t *testing.T) {
 	s := client.Scan{Tool: "semgrep\u202e", Analysis: "nightly\u202e"}
 	for name, shows := range map[string]templ.Component{"list": cells(s), "page": scanPage(s)} {
-		text, err := page.Text(t.Context(), shows)
-		harness.Must(t, err)
+		text := pagetest.Text(t, shows)
 		if strings.Contains(text, "\u202e") || !strings.Contains(text, `semgrep\u202e`) || !strings.Contains(text, `nightly\u202e`) {
 			t.Errorf("the %s shows\n%s", name, text)
 		}
