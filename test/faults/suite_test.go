@@ -88,7 +88,7 @@ func start(t *testing.T, options rig.Options) *trial {
 		s.binaries, err = harness.Build(t.Context())
 		harness.Must(t, err)
 	}
-	options.Root, options.Binaries, options.Folder = harness.Root(), s.binaries, t.TempDir()
+	options.Binaries, options.Folder = s.binaries, t.TempDir()
 	s.Rig, err = rig.Start(t.Context(), options)
 	t.Cleanup(func() {
 		if t.Failed() {

@@ -41,21 +41,17 @@ type Door struct {
 	toxics []string
 }
 
-// NewDoor opens a door to the control plane's API server.
-func NewDoor(name string, p *harness.ControlPlane) (*Door, error) {
-	addresses, err := harness.FreeAddresses(1)
+// openDoor opens a door to the control plane's API server. What is open after an error ends with the run.
+func openDoor(name string, p *harness.ControlPlane) (*Door, error) {
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("open the door %s: %w", name, err)
 	}
-	d := &Door{Address: addresses[0], server: p.APIServerAddress}
-	if d.Interceptor, err = NewInterceptor(p); err != nil {
+	d := &Door{Address: listener.Addr().String(), server: p.APIServerAddress, listener: listener}
+	if d.Interceptor, err = intercept(p); err != nil {
 		return nil, fmt.Errorf("open the door %s: %w", name, err)
 	}
 	if err := d.lead(d.server); err != nil {
-		return nil, fmt.Errorf("open the door %s: %w", name, err)
-	}
-	if d.listener, err = new(net.ListenConfig).Listen(context.Background(), "tcp", d.Address); err != nil {
-		d.way.Stop()
 		return nil, fmt.Errorf("open the door %s: %w", name, err)
 	}
 	go d.accept()
@@ -102,9 +98,7 @@ func splice(a, b *net.TCPConn) {
 
 // Close cuts open connections and accepts no more.
 func (d *Door) Close() {
-	if d.listener != nil {
-		_ = d.listener.Close() // once is enough
-	}
+	_ = d.listener.Close() // once is enough
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	for _, p := range append(d.dead, d.way) {

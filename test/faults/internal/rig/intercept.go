@@ -47,18 +47,17 @@ type Interceptor struct {
 	Intercepted atomic.Int64
 }
 
-// NewInterceptor starts an Interceptor in front of the control plane's API server.
-func NewInterceptor(p *harness.ControlPlane) (*Interceptor, error) {
-	addresses, err := harness.FreeAddresses(1)
+// intercept starts an Interceptor in front of the control plane's API server.
+func intercept(p *harness.ControlPlane) (*Interceptor, error) {
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("listen for intercepted requests: %w", err)
 	}
-	address := addresses[0]
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(p.Admin.CAData)
 	target := &url.URL{Scheme: "https", Host: p.APIServerAddress}
 	quiet := log.New(io.Discard, "", 0)
-	i := &Interceptor{Address: address, proxy: &httputil.ReverseProxy{
+	i := &Interceptor{Address: listener.Addr().String(), proxy: &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		FlushInterval: -1, // watches pass event by event
 		ErrorLog:      quiet,
@@ -73,10 +72,6 @@ func NewInterceptor(p *harness.ControlPlane) (*Interceptor, error) {
 		Handler: i, ErrorLog: quiet, ReadHeaderTimeout: 10 * time.Second,
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{p.Certificate}, NextProtos: []string{"h2", "http/1.1"},
 			MinVersion: tls.VersionTLS12},
-	}
-	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("listen for intercepted requests: %w", err)
 	}
 	go i.server.ServeTLS(listener, "", "") //nolint:errcheck // it ends by Close
 	return i, nil

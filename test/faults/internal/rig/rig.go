@@ -25,8 +25,8 @@ import (
 
 // Options configures a Rig.
 type Options struct {
-	// Root is the repository's folder, and Binaries that of the built programs.
-	Root, Binaries string
+	// Binaries is the folder of the built programs.
+	Binaries string
 	// Folder holds data and logs.
 	Folder string
 	// KeyStaleness is the REST API's --key-staleness.
@@ -134,10 +134,10 @@ func (r *Rig) Logs() string {
 }
 
 func (r *Rig) install(ctx context.Context) error {
-	kubectl := filepath.Join(r.options.Root, "bin", "k8s", "kubectl")
+	kubectl := filepath.Join(harness.Root(), "bin", "k8s", "kubectl")
 	for _, what := range []string{
-		"--kustomize=" + filepath.Join(r.options.Root, "config", "plane"),
-		"--filename=" + filepath.Join(r.options.Root, "config", "manager", "role.yaml"), // the Lease
+		"--kustomize=" + filepath.Join(harness.Root(), "config", "plane"),
+		"--filename=" + filepath.Join(harness.Root(), "config", "manager", "role.yaml"), // the Lease
 	} {
 		apply := exec.CommandContext(ctx, kubectl, "--kubeconfig="+r.Kubeconfig, "apply", "--server-side", what) //nolint:gosec // the project's own
 		if out, err := apply.CombinedOutput(); err != nil {
@@ -157,7 +157,7 @@ func (r *Rig) startRedis(ctx context.Context) (err error) {
 }
 
 func (r *Rig) newController(ctx context.Context, index int) (*Replica, error) {
-	replica, config, err := r.openDoor(ctx, "controller-"+strconv.Itoa(index), testenv.ControllerServiceAccount)
+	replica, config, err := r.newReplica(ctx, "controller-"+strconv.Itoa(index), testenv.ControllerServiceAccount)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +173,7 @@ func (r *Rig) newController(ctx context.Context, index int) (*Replica, error) {
 
 // NewFacade starts a replica of the REST API.
 func (r *Rig) NewFacade(ctx context.Context, name string) (*Replica, error) {
-	replica, config, err := r.openDoor(ctx, name, testenv.APIServiceAccount)
+	replica, config, err := r.newReplica(ctx, name, testenv.APIServiceAccount)
 	if err != nil {
 		return nil, err
 	}
@@ -198,10 +198,10 @@ func (r *Rig) operator() harness.Operator {
 	}
 }
 
-// openDoor creates a replica with a door, and a config that leads through it with a token of the
+// newReplica creates a replica with a door, and a config that leads through it with a token of the
 // service account.
-func (r *Rig) openDoor(ctx context.Context, name, account string) (*Replica, *rest.Config, error) {
-	door, err := NewDoor(name, r.ControlPlane)
+func (r *Rig) newReplica(ctx context.Context, name, account string) (*Replica, *rest.Config, error) {
+	door, err := openDoor(name, r.ControlPlane)
 	if err != nil {
 		return nil, nil, err
 	}
