@@ -43,11 +43,7 @@ func List[T any](ctx context.Context, c *Client, namespace string,
 // eachPage lists like List, but passes on each page. If the list is restarted, it passes on a first page again.
 func eachPage[T any](ctx context.Context, c *Client, namespace string, selector fields.Selector,
 	do func(page []T, first bool)) (unreadable []string, err error) {
-	kind, err := kindOf[T]()
-	if err != nil {
-		return nil, err
-	}
-	source := c.reader.In(namespace, kind)
+	source := c.reader.In(namespace, kindOf[T]())
 	options := metav1.ListOptions{Limit: pageSize, FieldSelector: selector.String()}
 	for expired := 0; ; {
 		var page []T
@@ -90,13 +86,9 @@ func eachPage[T any](ctx context.Context, c *Client, namespace string, selector 
 // Read reads an object into its Go type. It returns nil if the object does not exist, and unreadable if it cannot be
 // decoded.
 func Read[T any](ctx context.Context, c *Client, namespace, name string) (object *T, unreadable bool, err error) {
-	kind, err := kindOf[T]()
-	if err != nil {
-		return nil, false, err
-	}
 	var read runtime.Object
 	err = Retry(ctx, func(ctx context.Context) (err error) {
-		read, err = c.reader.Read(ctx, namespace, name, kind)
+		read, err = c.reader.Read(ctx, namespace, name, kindOf[T]())
 		return err
 	})
 	if kube.IsNotFound(err) {
@@ -109,12 +101,10 @@ func Read[T any](ctx context.Context, c *Client, namespace, name string) (object
 	return object, !ok, nil
 }
 
-func kindOf[T any]() (kube.Kind, error) {
-	kind, ok := kube.KindOf(any(new(T)))
-	if !ok {
-		return kind, fmt.Errorf("%T is none of this project's kinds", *new(T))
-	}
-	return kind, nil
+// kindOf returns the kind of T, one of this project's.
+func kindOf[T any]() kube.Kind {
+	kind, _ := kube.KindOf(any(new(T)))
+	return kind
 }
 
 // PassedOver returns the message that an object cannot be read.
