@@ -15,8 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
@@ -68,16 +67,11 @@ func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, option
 		For(&v1alpha1.Project{}, builder.WithPredicates(watch.CreatedOrDeleted)).
 		Watches(&v1alpha1.Finding{}, watch.EnqueueAfter(delay, watch.Reference(projectOfFinding)),
 			builder.WithPredicates(watch.NewSinceStart, countsOtherwise)).
-		Watches(&v1alpha1.FindingTrend{}, watch.EnqueueAfter(delay, watch.Reference(projectOfTrend)),
-			builder.WithPredicates(deleted)).
+		// Our own writes need no reconcile.
+		Watches(&v1alpha1.FindingTrend{},
+			handler.Funcs{DeleteFunc: watch.EnqueueAfter(delay, watch.Reference(projectOfTrend)).Delete}).
 		WithOptions(options).
 		Complete(r)
-}
-
-// deleted ignores our own writes.
-var deleted = predicate.Funcs{
-	CreateFunc: func(event.CreateEvent) bool { return false },
-	UpdateFunc: func(event.UpdateEvent) bool { return false },
 }
 
 // scope is what one reconcile works on. Another controller writes the project's status.
