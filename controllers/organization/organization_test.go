@@ -29,6 +29,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/handlertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -404,10 +405,8 @@ func TestWhatHoldsADeletionIsShown(t *testing.T) {
 
 // Released, the Organization would leave the namespace behind.
 func TestA404OfAProxyIsNoAnswerAboutANamespace(t *testing.T) {
-	hidden := interceptor.NewClient(nil, interceptor.Funcs{
-		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-			return harness.ProxyRefusal(http.StatusNotFound, http.MethodGet)
-		},
+	hidden := handlertest.Gets(func(client.ObjectKey, client.Object) error {
+		return harness.ProxyRefusal(http.StatusNotFound, http.MethodGet)
 	})
 	s := newScope()
 	s.Object = builder.Organization("acme").Build()

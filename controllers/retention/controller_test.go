@@ -22,6 +22,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/handlertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -399,17 +400,15 @@ func TestSleepForgetsNothing(t *testing.T) {
 // Reconciling an organization with nothing due makes no request, and requeues for when something
 // is.
 func TestAReconcileWithNothingDueCostsNothing(t *testing.T) {
-	r := newReconciler(interceptor.NewClient(nil, interceptor.Funcs{
-		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
-			o, ok := object.(*v1alpha1.Organization)
-			if !ok {
-				t.Errorf("asked for %T %s", object, key)
-				return nil
-			}
-			o.Name, o.Status.Namespace = "x", "org-x"
-			o.Spec.Retention = &v1alpha1.Retention{ClosedFindings: duration(time.Hour)}
+	r := newReconciler(handlertest.Gets(func(key client.ObjectKey, object client.Object) error {
+		o, ok := object.(*v1alpha1.Organization)
+		if !ok {
+			t.Errorf("asked for %T %s", object, key)
 			return nil
-		},
+		}
+		o.Name, o.Status.Namespace = "x", "org-x"
+		o.Spec.Retention = &v1alpha1.Retention{ClosedFindings: duration(time.Hour)}
+		return nil
 	}), nil, Settings{Clock: clocktesting.NewFakePassiveClock(noon)})
 	for i := range 100 { // the first of them is due in an hour and a minute
 		r.agenda.change(nil, finding(func(f *v1alpha1.Finding) {

@@ -1,7 +1,6 @@
 package review
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -12,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/appsec-dev/findings-operator/test/handlertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -60,10 +59,8 @@ func TestARemovalWaitsForRefusalsThatMayPass(t *testing.T) {
 // Another review may get its name.
 func TestPatienceWithARemovedReviewIsForgotten(t *testing.T) {
 	r, review := &Reconciler{}, types.NamespacedName{Namespace: "org-acme", Name: "r-1"}
-	r.Client = interceptor.NewClient(nil, interceptor.Funcs{
-		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-			return apierrors.NewNotFound(schema.GroupResource{Resource: "reviews"}, review.Name)
-		},
+	r.Client = handlertest.Gets(func(client.ObjectKey, client.Object) error {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "reviews"}, review.Name)
 	})
 	r.blocks(review, apierrors.NewForbidden(schema.GroupResource{}, "d", nil))
 	_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: review})

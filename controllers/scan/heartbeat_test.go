@@ -1,7 +1,6 @@
 package scan
 
 import (
-	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,13 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/handlertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -107,14 +106,12 @@ func TestALeaseOfANameThatNoObjectCanHaveDoesNotExist(t *testing.T) {
 	scan := builder.Scan("s-1", time.Now()).Mutate(func(scan *v1alpha1.Scan) {
 		scan.UID, scan.Spec.Lease = "s-1", &v1alpha1.ScanLease{Name: "CI-1234", Holder: "runner-1"}
 	}).Build()
-	r := &Reconciler{Base: reconcile.Base{Live: interceptor.NewClient(nil, interceptor.Funcs{
-		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-			if key.Name != scan.Name {
-				t.Errorf("%s was read", key)
-			}
-			into.SetUID(scan.UID)
-			return nil
-		},
+	r := &Reconciler{Base: reconcile.Base{Live: handlertest.Gets(func(key client.ObjectKey, into client.Object) error {
+		if key.Name != scan.Name {
+			t.Errorf("%s was read", key)
+		}
+		into.SetUID(scan.UID)
+		return nil
 	})}}
 	if got, err := r.checkHeartbeat(t.Context(), scan); err != nil || got.dead == nil {
 		t.Errorf("%+v, error %v; want that the Lease is missed", got, err)
@@ -127,14 +124,12 @@ func TestA404OfAProxyIsNoAnswerAboutAnImport(t *testing.T) {
 		scan.UID, scan.Spec.Lease = "s-1", &v1alpha1.ScanLease{Name: "import-1", Holder: "runner-1"}
 	}).Build()
 	for reason, hidden := range map[string]string{"its Lease": "import-1", "the scan whose Lease is free": scan.Name} {
-		r := &Reconciler{Base: reconcile.Base{Live: interceptor.NewClient(nil, interceptor.Funcs{
-			Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-				if key.Name == hidden {
-					return harness.ProxyRefusal(http.StatusNotFound, http.MethodGet)
-				}
-				into.SetUID(scan.UID)
-				return nil
-			},
+		r := &Reconciler{Base: reconcile.Base{Live: handlertest.Gets(func(key client.ObjectKey, into client.Object) error {
+			if key.Name == hidden {
+				return harness.ProxyRefusal(http.StatusNotFound, http.MethodGet)
+			}
+			into.SetUID(scan.UID)
+			return nil
 		})}}
 		if got, err := r.checkHeartbeat(t.Context(), scan); err == nil || got.dead != nil {
 			t.Errorf("%s: %+v, error %v; want an error, and that it is not dead", reason, got, err)

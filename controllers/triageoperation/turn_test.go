@@ -903,12 +903,7 @@ func TestASetThatIsRefusedFailsOnlyAfterAWhile(t *testing.T) {
 		t.Errorf("a part that was in its way has been removed: %v, phase %q", err, s.Status.Phase)
 	}
 	// The stored part differs, and is corrected.
-	stored := interceptor.NewClient(nil, interceptor.Funcs{
-		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-			return nil
-		},
-	})
-	r.Live = stored
+	r.Live = handlertest.Gets(func(client.ObjectKey, client.Object) error { return nil })
 	if err := r.saveSet(t.Context(), s, set, 0); !apierrors.IsConflict(err) || s.Status.Phase == v1alpha1.OperationFailed {
 		t.Errorf("another leader has corrected it: %v, phase %q", err, s.Status.Phase)
 	}

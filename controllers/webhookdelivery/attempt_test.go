@@ -28,6 +28,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/signatures"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/handlertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -60,11 +61,7 @@ func standIn(read func(into client.Object) error, write func() error) *Reconcile
 			return write()
 		},
 	})
-	r.Live = interceptor.NewClient(nil, interceptor.Funcs{
-		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-			return read(into)
-		},
-	})
+	r.Live = handlertest.Gets(func(_ client.ObjectKey, into client.Object) error { return read(into) })
 	return r
 }
 

@@ -59,6 +59,15 @@ func Lists[L client.ObjectList](fill func(list L)) client.WithWatch {
 	})
 }
 
+// Gets returns a client that reads objects with the function, and can do nothing else.
+func Gets(get func(key client.ObjectKey, into client.Object) error) client.WithWatch {
+	return interceptor.NewClient(nil, interceptor.Funcs{
+		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+			return get(key, into)
+		},
+	})
+}
+
 // Priority returns the highest priority of what enqueue adds, at once or soon.
 func Priority(t testing.TB, enqueue func(workqueue.TypedRateLimitingInterface[reconcile.Request])) int {
 	t.Helper()
