@@ -204,15 +204,6 @@ func (l *life) keys(t *testing.T) {
 	harness.Must(t, env.Client.Delete(t.Context(), other))
 }
 
-// imported returns a scan that reported these problems.
-func imported(problems ...string) string {
-	results := make([]builder.Result, len(problems))
-	for i, problem := range problems {
-		results[i] = builder.Result{Rule: "R1", Message: problem, Path: "src/" + problem + ".go", Line: 7}
-	}
-	return builder.SARIF("lint", results...)
-}
-
 // plugin runs the command-line program with the scanner's own token.
 func (l *life) plugin(t *testing.T, sarif string, arguments ...string) {
 	t.Helper()
@@ -232,9 +223,9 @@ func (l *life) plugin(t *testing.T, sarif string, arguments ...string) {
 
 func (l *life) scans(t *testing.T) {
 	into := []string{"import", "--repository", "repo", "--project", "proj", "--force"}
-	l.plugin(t, imported("one", "two", "three"), into...)
+	l.plugin(t, builder.Problems("one", "two", "three"), into...)
 	l.waitForFindings(t, 3, 0)
-	l.plugin(t, imported("one", "two"), into...)
+	l.plugin(t, builder.Problems("one", "two"), into...)
 	l.waitForFindings(t, 2, 1)
 	l.awaitEvent(t, "finding.created")
 	l.awaitEvent(t, "finding.batch")
@@ -253,7 +244,7 @@ func (l *life) upload(t *testing.T) {
 	key := builder.APIKey("uploads").In(home).Scopes(v1alpha1.ScopeFindingsImport).Build()
 	ci := &apiclient.Client{Base: l.rest.Base, Token: env.Key(t, key)}
 	harness.Eventually(t, func(g Gomega) {
-		answer, err := ci.Do(t.Context(), http.MethodPost, "/v2/repos/repo/projects/proj/scans", imported("one", "two"),
+		answer, err := ci.Do(t.Context(), http.MethodPost, "/v2/repos/repo/projects/proj/scans", builder.Problems("one", "two"),
 			apiclient.Header("Content-Type", "application/sarif+json"))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(answer.Status).To(Equal(http.StatusOK), string(answer.Body))
@@ -337,8 +328,8 @@ func (l *life) operate(t *testing.T) {
 
 func (l *life) review(t *testing.T) {
 	record := []string{"review", "--repository", "repo", "--pr", "7"}
-	l.plugin(t, imported("four", "five"), append(record, "--commit", strings.Repeat("1", 40))...)
-	l.plugin(t, imported("four"), append(record, "--commit", strings.Repeat("2", 40))...)
+	l.plugin(t, builder.Problems("four", "five"), append(record, "--commit", strings.Repeat("1", 40))...)
+	l.plugin(t, builder.Problems("four"), append(record, "--commit", strings.Repeat("2", 40))...)
 	l.plugin(t, "", append(record, "--status", "merged")...)
 	l.awaitEvent(t, "review_issue.resolved")
 	l.awaitEvent(t, "review.updated")
