@@ -67,12 +67,14 @@ func TestAnImportThatWritesChecksFromTimeToTimeThatItsProjectExists(t *testing.T
 	harness.ErrorContains(t, "an old check", err, `project "web" was deleted during the import`)
 }
 
+// free is a Lease that nobody holds.
+var free = coordinationv1.Lease{
+	TypeMeta:   metav1.TypeMeta{APIVersion: coordinationv1.SchemeGroupVersion.String(), Kind: "Lease"},
+	ObjectMeta: metav1.ObjectMeta{Namespace: "org-acme", Name: "free", ResourceVersion: "1"},
+}
+
 // It is that of a proxy, and ends the import: a finding that counted as deleted would be created again.
 func TestA404OfAnotherServerIsNoDeletion(t *testing.T) {
-	free := coordinationv1.Lease{
-		TypeMeta:   metav1.TypeMeta{APIVersion: coordinationv1.SchemeGroupVersion.String(), Kind: "Lease"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "org-acme", Name: "free", ResourceVersion: "1"},
-	}
 	c := answering(t, func(r *http.Request) (code int, object any) {
 		if r.Method == http.MethodGet && path.Base(r.URL.Path) == free.Name {
 			return http.StatusOK, free
@@ -101,10 +103,6 @@ func TestA404OfAnotherServerIsNoDeletion(t *testing.T) {
 
 // It would be repeated, for a Lease without an end.
 func TestADenialWithTheCodeOfAConflictIsNone(t *testing.T) {
-	free := coordinationv1.Lease{
-		TypeMeta:   metav1.TypeMeta{APIVersion: coordinationv1.SchemeGroupVersion.String(), Kind: "Lease"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "org-acme", Name: "free", ResourceVersion: "1"},
-	}
 	var enough context.CancelFunc
 	denied := 0
 	c := answering(t, func(r *http.Request) (code int, object any) {
