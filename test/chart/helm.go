@@ -5,9 +5,7 @@ package chart
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +14,6 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -75,19 +72,9 @@ func Render(t testing.TB, release, namespace string, arguments ...string) []*uns
 // Decode reads the documents of a stream of YAML.
 func Decode(t testing.TB, text string) []*unstructured.Unstructured {
 	t.Helper()
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(text)), 4096)
-	var objects []*unstructured.Unstructured
-	for {
-		object := &unstructured.Unstructured{}
-		if err := decoder.Decode(object); errors.Is(err, io.EOF) {
-			return objects
-		} else if err != nil {
-			t.Fatalf("read what was rendered: %v", err)
-		}
-		if len(object.Object) > 0 {
-			objects = append(objects, object)
-		}
-	}
+	objects, err := testenv.Objects(strings.NewReader(text))
+	harness.Must(t, err)
+	return objects
 }
 
 // Release is an installation of the chart in a test's API server.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -86,11 +87,7 @@ func run(m *testing.M, env **Environment, start func(*harness.Stops, ...string) 
 // Start starts etcd and kube-apiserver, the latter with the additional flags, and installs
 // everything under config/; stops ends them.
 func Start(stops *harness.Stops, flags ...string) (*Environment, error) {
-	e, err := launch(harness.Root(), harness.CollectLess(), flags)
-	if err == nil {
-		stops.Add(e.Stop)
-	}
-	return e, err
+	return start(stops, launch, flags)
 }
 
 // StartOf is Start with the config/ of another commit, whose tree is in the folder source, and with processes that run
@@ -99,7 +96,12 @@ func StartOf(source string, flags ...string) (*Environment, error) { return laun
 
 // StartBare is Start without installing anything.
 func StartBare(stops *harness.Stops, flags ...string) (*Environment, error) {
-	e, err := launchBare(harness.Root(), harness.CollectLess(), flags)
+	return start(stops, launchBare, flags)
+}
+
+func start(stops *harness.Stops, launch func(source string, environment, flags []string) (*Environment, error),
+	flags []string) (*Environment, error) {
+	e, err := launch(harness.Root(), harness.CollectLess(), flags)
 	if err == nil {
 		stops.Add(e.Stop)
 	}
@@ -163,7 +165,7 @@ func (e *Environment) install() error {
 		return fmt.Errorf("create namespace %s: %w", SystemNamespace, err)
 	}
 	for _, folder := range []string{"rbac", "admission"} {
-		if err := e.ApplyFolder(ctx, filepath.Join(e.source, "config", folder)); err != nil {
+		if err := e.applyFolder(ctx, filepath.Join(e.source, "config", folder)); err != nil {
 			return err
 		}
 	}
@@ -176,9 +178,9 @@ func (e *Environment) install() error {
 	return e.waitForPolicies(ctx)
 }
 
-// ApplyFolder applies every YAML manifest of a folder except kustomization.yaml, in the order of
+// applyFolder applies every YAML manifest of a folder except kustomization.yaml, in the order of
 // the file names.
-func (e *Environment) ApplyFolder(ctx context.Context, folder string) error {
+func (e *Environment) applyFolder(ctx context.Context, folder string) error {
 	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
 	if err != nil {
 		return err
@@ -201,21 +203,31 @@ func (e *Environment) ApplyFile(ctx context.Context, file string) error {
 		return err
 	}
 	defer content.Close() //nolint:errcheck // only read from
-	decoder := yaml.NewYAMLOrJSONDecoder(content, 4096)
-	for {
-		object := &unstructured.Unstructured{}
-		if err := decoder.Decode(object); err != nil {
-			if strings.Contains(err.Error(), "EOF") {
-				return nil
-			}
-			return fmt.Errorf("read %s: %w", file, err)
-		}
-		if len(object.Object) == 0 {
-			continue
-		}
+	objects, err := Objects(content)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", file, err)
+	}
+	for _, object := range objects {
 		apply := client.ApplyConfigurationFromUnstructured(object)
 		if err := e.Client.Apply(ctx, apply, client.FieldOwner("testenv"), client.ForceOwnership); err != nil {
 			return fmt.Errorf("apply %s %q of %s: %w", object.GetKind(), object.GetName(), file, err)
+		}
+	}
+	return nil
+}
+
+// Objects reads the documents of a stream of YAML, and skips empty ones.
+func Objects(stream io.Reader) (objects []*unstructured.Unstructured, err error) {
+	decoder := yaml.NewYAMLOrJSONDecoder(stream, 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		if err := decoder.Decode(object); errors.Is(err, io.EOF) {
+			return objects, nil
+		} else if err != nil {
+			return nil, err
+		}
+		if len(object.Object) > 0 {
+			objects = append(objects, object)
 		}
 	}
 }
