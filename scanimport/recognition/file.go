@@ -198,7 +198,7 @@ func (m *matcher) newFiles() map[string][]*file {
 		addTo(files, &m.Results[i], i)
 		files[path].held = files[path].held || m.held(i)
 	}
-	return bySignature(files, old, func(i int) *Evidence { return &m.Results[i] })
+	return bySignature(files, old, m.result)
 }
 
 // goneFiles returns the paths with open findings and without a result, by signature.
@@ -211,7 +211,7 @@ func (m *matcher) goneFiles() map[string][]*file {
 			addTo(files, &m.Known[i].Evidence, i)
 		}
 	}
-	return bySignature(files, occupied, func(i int) *Evidence { return &m.Known[i].Evidence })
+	return bySignature(files, occupied, m.finding)
 }
 
 func addTo(files map[string]*file, e *Evidence, index int) {
