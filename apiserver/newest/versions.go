@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// TombstoneLife is how long a deletion is remembered, so that a late event or response cannot bring the object
+// tombstoneLife is how long a deletion is remembered, so that a late event or response cannot bring the object
 // back. Requests and watches end long before that.
-const TombstoneLife = 10 * time.Minute
+const tombstoneLife = 10 * time.Minute
 
 // Versions decides which writes to one kind of resource to apply. Watch events, lists and patch results may
 // arrive in any order, repeated or late; the newest state seen is the one held,
@@ -141,7 +141,7 @@ func (v *Versions) Remove(object metav1.Object, now time.Time) (bool, error) {
 		state.rv = held.rv
 	}
 	delete(v.live, key)
-	expires := now.Add(TombstoneLife)
+	expires := now.Add(tombstoneLife)
 	v.dead[key] = tombstone{version: state, expires: expires}
 	v.expiring = append(v.expiring, expiry{key: key, expires: expires})
 	return live, nil

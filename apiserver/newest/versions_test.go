@@ -145,11 +145,11 @@ func TestVersionsTombstones(t *testing.T) {
 		state  version
 		want   bool
 	}{
-		{"a late answer of before the deletion raises no ghost", TombstoneLife - time.Second, version{"1", "8"}, false},
-		{"a UID never lives again, whatever the version", TombstoneLife - time.Second, version{"1", "20"}, false},
+		{"a late answer of before the deletion raises no ghost", tombstoneLife - time.Second, version{"1", "8"}, false},
+		{"a UID never lives again, whatever the version", tombstoneLife - time.Second, version{"1", "20"}, false},
 		{"a recreated object is newer than the deletion", time.Second, version{"2", "12"}, true},
 		{"another object of before the deletion is as dead", time.Second, version{"0", "9"}, false},
-		{"tombstones do not pile up", TombstoneLife, version{"3", "8"}, true},
+		{"tombstones do not pile up", tombstoneLife, version{"3", "8"}, true},
 	}
 	for _, c := range cases {
 		known := New()
@@ -159,7 +159,7 @@ func TestVersionsTombstones(t *testing.T) {
 		if err != nil || newer != c.want {
 			t.Errorf("%s: got %t, %v", c.reason, newer, err)
 		}
-		if c.after >= TombstoneLife && len(known.dead)+len(known.expiring) != 0 {
+		if c.after >= tombstoneLife && len(known.dead)+len(known.expiring) != 0 {
 			t.Errorf("%s: %d tombstones are left", c.reason, len(known.dead))
 		}
 	}

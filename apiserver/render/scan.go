@@ -20,14 +20,14 @@ func Scan(s *v1alpha1.Scan) openapi.Scan {
 		Category:       openapi.FindingCategory(s.Spec.Category),
 		Analysis:       s.Spec.Analysis,
 		CommitHash:     s.Spec.Commit,
-		UploadId:       UploadID(s),
+		UploadId:       uploadID(s),
 		ReviewId:       valueOf(s.Spec.Review).Name,
 		ImportedBy:     s.Spec.ImportedBy,
 		Status:         &status,
 		Message:        scanMessage(s, status),
 		Progress:       openapi.ScanProgress(valueOf(s.Spec.Progress)),
 		Counts:         ScanCounts(s.Spec.Counts),
-		SkippedBecause: ScanSkips(s.Spec.SkippedBecause),
+		SkippedBecause: scanSkips(s.Spec.SkippedBecause),
 		StartedAt:      optionalSecond(&s.Spec.StartedAt),
 		CompletedAt:    optionalSecond(s.Spec.CompletedAt),
 		SettledAt:      optionalSecond(s.SettledAt()),
@@ -70,15 +70,15 @@ func ScanCounts(counts *v1alpha1.ScanCounts) openapi.ScanCounts {
 	}
 }
 
-// ScanSkips returns the reasons why results were skipped.
-func ScanSkips(skips []v1alpha1.ScanSkip) []openapi.ScanSkip {
+// scanSkips returns the reasons why results were skipped.
+func scanSkips(skips []v1alpha1.ScanSkip) []openapi.ScanSkip {
 	return convert(skips, func(skip v1alpha1.ScanSkip) openapi.ScanSkip {
 		return openapi.ScanSkip{Reason: skip.Reason, Count: skip.Count}
 	})
 }
 
-// UploadID returns the id of the upload that a scan belongs to, "" if it was not uploaded.
-func UploadID(s *v1alpha1.Scan) string { return valueOf(s.Spec.Upload).ID }
+// uploadID returns the id of the upload that a scan belongs to, "" if it was not uploaded.
+func uploadID(s *v1alpha1.Scan) string { return valueOf(s.Spec.Upload).ID }
 
 // Upload returns the shown form of an upload. All its data is in its scans, of which there must be at least
 // one.
@@ -96,7 +96,7 @@ func Upload(scans []*v1alpha1.Scan) openapi.Upload {
 		project = ""
 	}
 	return openapi.Upload{
-		Id:        UploadID(scans[0]),
+		Id:        uploadID(scans[0]),
 		Status:    uploadStatus(scans),
 		RepoId:    string(scans[0].Spec.RepositoryRef.Name),
 		ProjectId: project,

@@ -15,9 +15,9 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// ScannerServiceAccount is the ServiceAccount in each organization's namespace with whose token a CI job imports scan
+// scannerServiceAccount is the ServiceAccount in each organization's namespace with whose token a CI job imports scan
 // results.
-const ScannerServiceAccount = "scanner"
+const scannerServiceAccount = "scanner"
 
 // Each ClusterRole of the chart is bound by a RoleBinding of the same name. The cluster's identity
 // provider assigns users to the groups.
@@ -37,7 +37,7 @@ func Group(organization, role string) string { return "appsec:" + organization +
 // grantAccess creates or restores the ServiceAccount and RoleBindings of the organization.
 func (r *Reconciler) grantAccess(ctx context.Context, s *scope) error {
 	if err := r.ensureServiceAccount(ctx, s); err != nil {
-		return fmt.Errorf("service account %s/%s: %w", s.namespace(), ScannerServiceAccount, err)
+		return fmt.Errorf("service account %s/%s: %w", s.namespace(), scannerServiceAccount, err)
 	}
 	for _, binding := range roleBindings(s.Object.Name, s.namespace()) {
 		if err := r.ensureRoleBinding(ctx, s, binding); err != nil {
@@ -58,7 +58,7 @@ func roleBindings(organization, namespace string) []*rbacv1.RoleBinding {
 	return []*rbacv1.RoleBinding{
 		roleBinding(namespace, viewerRole, group("viewers")),
 		roleBinding(namespace, triagerRole, group("triagers")),
-		roleBinding(namespace, scannerRole, group("scanners"), account(ScannerServiceAccount),
+		roleBinding(namespace, scannerRole, group("scanners"), account(scannerServiceAccount),
 			account(v1alpha1.UploadsServiceAccount)),
 		roleBinding(namespace, adminRole, group("admins")),
 		roleBinding(namespace, operationsRole, account(v1alpha1.OperationsServiceAccount)),
@@ -115,7 +115,7 @@ func (r *Reconciler) announceRestored(s *scope, binding *rbacv1.RoleBinding) {
 // ensureServiceAccount checks only the labels. Everything else in a ServiceAccount, such as image pull secrets, belongs
 // to its users.
 func (r *Reconciler) ensureServiceAccount(ctx context.Context, s *scope) error {
-	want := &corev1.ServiceAccount{ObjectMeta: managedMeta(s.namespace(), ScannerServiceAccount)}
+	want := &corev1.ServiceAccount{ObjectMeta: managedMeta(s.namespace(), scannerServiceAccount)}
 	have := kube.MetadataOf(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
 	created, err := r.getOrCreate(ctx, want, have)
 	if err != nil || created || isManaged(have) {

@@ -39,7 +39,7 @@ func binding(namespace, name string) *rbacv1.RoleBinding {
 }
 
 func scannerAccount(namespace string) *corev1.ServiceAccount {
-	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ScannerServiceAccount}}
+	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: scannerServiceAccount}}
 }
 
 func TestOrganizationGetsItsNamespaceAndRoles(t *testing.T) {

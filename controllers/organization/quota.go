@@ -17,8 +17,8 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// QuotaName is the name of the ResourceQuota in each organization's namespace that has one.
-const QuotaName = "findings-quota"
+// quotaName is the name of the ResourceQuota in each organization's namespace that has one.
+const quotaName = "findings-quota"
 
 const (
 	countPrefix = "count/"
@@ -59,7 +59,7 @@ func (r *Reconciler) setQuota(ctx context.Context, s *scope) error {
 		return r.dropQuota(ctx, s)
 	}
 	want := &corev1.ResourceQuota{
-		ObjectMeta: managedMeta(s.namespace(), QuotaName),
+		ObjectMeta: managedMeta(s.namespace(), quotaName),
 		Spec:       corev1.ResourceQuotaSpec{Hard: limits},
 	}
 	have := &corev1.ResourceQuota{}
@@ -85,7 +85,7 @@ func (r *Reconciler) setQuota(ctx context.Context, s *scope) error {
 // dropQuota removes the ResourceQuota of an earlier spec. The cache holds only our own.
 func (r *Reconciler) dropQuota(ctx context.Context, s *scope) error {
 	have := &corev1.ResourceQuota{}
-	err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace(), Name: QuotaName}, have)
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace(), Name: quotaName}, have)
 	if err == nil {
 		err = r.Client.Delete(ctx, have, client.Preconditions{UID: new(have.UID)})
 	}
@@ -96,7 +96,7 @@ func wrapQuota(s *scope, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("resource quota %s/%s: %w", s.namespace(), QuotaName, err)
+	return fmt.Errorf("resource quota %s/%s: %w", s.namespace(), quotaName, err)
 }
 
 // usedUp returns the plural names of the kinds whose quota is exhausted, sorted.

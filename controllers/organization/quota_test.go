@@ -26,7 +26,7 @@ import (
 )
 
 func quotaIn(namespace string) *corev1.ResourceQuota {
-	return &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: QuotaName}}
+	return &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: quotaName}}
 }
 
 // changeSpec applies a change to the current organization.

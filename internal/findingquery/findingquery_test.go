@@ -17,9 +17,9 @@ func TestAVulnerabilityIsFoundByItsIDAndEachAlias(t *testing.T) {
 		"CVE-2019-1549": true, "cve-2019-1549": true, "ghsa-29MW-wpgm-hmr9": true,
 		"CVE-2019-154": false, "CVE-2019-15490": false, "": false,
 	} {
-		harness.Same(t, id, want, IsVulnerability(v, id))
+		harness.Same(t, id, want, isVulnerability(v, id))
 	}
-	if IsVulnerability(nil, "CVE-2019-1549") {
+	if isVulnerability(nil, "CVE-2019-1549") {
 		t.Error("a finding without a vulnerability has one")
 	}
 	harness.Same(t, "keys", []string{"CVE-2019-1549", "GHSA-29MW-WPGM-HMR9"}, VulnerabilityKeys(v))
@@ -53,7 +53,7 @@ func TestAPackageIsFoundByItsNameAndItsURL(t *testing.T) {
 		{"without its scheme it is no URL", "lodash", "lodash@4", "lodash@4", false},
 	} {
 		p := &v1alpha1.FindingPackage{Name: test.name, PURL: test.purl}
-		harness.Same(t, test.reason, test.want, IsPackage(p, test.wanted))
+		harness.Same(t, test.reason, test.want, isPackage(p, test.wanted))
 		keys, wanted := PackageKeys(test.name, test.purl), PackageKey(test.wanted)
 		has := slices.Contains(keys, wanted)
 		if test.want && !has || has && !test.want && wanted == test.wanted {

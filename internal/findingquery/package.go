@@ -70,13 +70,13 @@ func PackageKeys(name, purl string) []string {
 	return keys
 }
 
-// IsPackage reports whether a package is the wanted one: by name, ignoring case, or by package URL. A URL without a
+// isPackage reports whether a package is the wanted one: by name, ignoring case, or by package URL. A URL without a
 // version matches every version.
-func IsPackage(p *v1alpha1.FindingPackage, wanted string) bool {
+func isPackage(p *v1alpha1.FindingPackage, wanted string) bool {
 	return p != nil && IsPackageOf(p.Name, p.PURL, wanted)
 }
 
-// IsPackageOf is IsPackage for a package given by its name and package URL.
+// IsPackageOf is isPackage for a package given by its name and package URL.
 func IsPackageOf(name, purl, wanted string) bool {
 	if !strings.HasPrefix(wanted, purlScheme) {
 		return wanted != "" && PackageNameKey(name) == PackageName(wanted)

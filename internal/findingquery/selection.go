@@ -165,8 +165,8 @@ func (s *Selection) matchesFacts(f *v1alpha1.Finding) bool {
 		same(asked.Tool, spec.Tool) && same(asked.Rule, spec.RuleID) &&
 		(asked.Class == nil || *asked.Class == spec.Class) &&
 		oneOf(asked.Severity, spec.Details.Severity) && oneOf(asked.Category, spec.Category) &&
-		(asked.Vulnerability == "" || IsVulnerability(spec.Vulnerability, asked.Vulnerability)) &&
-		(asked.Package == "" || IsPackage(spec.Package, asked.Package)) &&
+		(asked.Vulnerability == "" || isVulnerability(spec.Vulnerability, asked.Vulnerability)) &&
+		(asked.Package == "" || isPackage(spec.Package, asked.Package)) &&
 		(asked.Suppressed == nil || *asked.Suppressed == (spec.Suppression != nil)) &&
 		(asked.File == "" || IsIn(spec.Details.Place().FilePath, asked.File)) &&
 		(len(s.words) == 0 || HasWords(Text(&spec.Details), s.words))

@@ -106,8 +106,8 @@ const (
 // rank returns the given percentile of the sorted days.
 func rank(days []int32, of int) int32 { return days[(len(days)*of+percent-1)/percent-1] }
 
-// Carry returns the row for a later day if nothing has happened since: the same findings, older by the days between.
-func Carry(row v1alpha1.FindingTrendDay, to v1alpha1.Day) v1alpha1.FindingTrendDay {
+// carry returns the row for a later day if nothing has happened since: the same findings, older by the days between.
+func carry(row v1alpha1.FindingTrendDay, to v1alpha1.Day) v1alpha1.FindingTrendDay {
 	carried := v1alpha1.FindingTrendDay{Day: to, Open: row.Open, OpenMuted: row.OpenMuted}
 	if row.Age != nil {
 		later := int32(Days(row.Day, to)) //nolint:gosec // a few years at most
@@ -144,7 +144,7 @@ func Continue(last *v1alpha1.FindingTrendDay, written time.Time, findings []v1al
 	for of := max(last.Day, Plus(today, -v1alpha1.MaxTrendDays)); of <= today; of = Plus(of, 1) {
 		known := before
 		if of > before.Day {
-			known = Carry(before, of)
+			known = carry(before, of)
 		}
 		row := known
 		if of == today || eventful(findings, Start(of), Start(of).Add(day), written) {

@@ -15,7 +15,7 @@ import (
 func IsOutcomeUnknown(err error) bool {
 	network, isNetwork := errors.AsType[*net.OpError](err)
 	_, isUntrusted := errors.AsType[*tls.CertificateVerificationError](err)
-	if err == nil || isNetwork && network.Op == "dial" || isUntrusted || IsRefusedForWebhook(err) {
+	if err == nil || isNetwork && network.Op == "dial" || isUntrusted || isRefusedForWebhook(err) {
 		return false
 	}
 	code := StatusOf(err).Code

@@ -9,8 +9,8 @@ func IsDeniedByWebhook(err error) bool {
 	return strings.HasPrefix(message, `admission webhook "`) && strings.Contains(message, `" denied the request`)
 }
 
-// IsRefusedForWebhook reports whether an admission webhook denied the request, or a required one could not be called:
+// isRefusedForWebhook reports whether an admission webhook denied the request, or a required one could not be called:
 // nothing was written.
-func IsRefusedForWebhook(err error) bool {
+func isRefusedForWebhook(err error) bool {
 	return IsDeniedByWebhook(err) || strings.Contains(StatusOf(err).Message, `failed calling webhook "`)
 }

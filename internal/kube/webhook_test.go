@@ -33,6 +33,6 @@ func TestIsDeniedByWebhook(t *testing.T) {
 		"another error":          {apierrors.NewBadRequest(`of admission webhook "x" denied the request`), false, false},
 	} {
 		harness.Same(t, reason, tc.want, IsDeniedByWebhook(tc.err))
-		harness.Same(t, reason+": for the webhook", tc.want || tc.refused, IsRefusedForWebhook(tc.err))
+		harness.Same(t, reason+": for the webhook", tc.want || tc.refused, isRefusedForWebhook(tc.err))
 	}
 }

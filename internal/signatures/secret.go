@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// SecretPrefix begins the text of every signing secret.
-const SecretPrefix = "whsec_"
+// secretPrefix begins the text of every signing secret.
+const secretPrefix = "whsec_"
 
 // How long a signing key may be, in bytes, by the standard.
 const (
@@ -41,20 +41,20 @@ type Secret struct {
 func NewSecret() (Secret, string) {
 	key := make([]byte, newKeyLength)
 	_, _ = rand.Read(key) // crypto/rand never returns an error: it ends the program
-	return newSecret(key), SecretPrefix + base64.StdEncoding.EncodeToString(key)
+	return newSecret(key), secretPrefix + base64.StdEncoding.EncodeToString(key)
 }
 
 // ParseSecret reads a secret's text: "whsec_" and 24 to 64 bytes in base64, which all libraries of the standard can
 // read. White space around it is ignored, because files end in a line break.
 func ParseSecret(text string) (Secret, error) {
-	encoded, found := strings.CutPrefix(strings.TrimSpace(text), SecretPrefix)
+	encoded, found := strings.CutPrefix(strings.TrimSpace(text), secretPrefix)
 	if !found {
-		return Secret{}, fmt.Errorf("%w: it does not begin with %s", ErrSecret, SecretPrefix)
+		return Secret{}, fmt.Errorf("%w: it does not begin with %s", ErrSecret, secretPrefix)
 	}
 	// Our decoder would skip line breaks; the receiver's might not.
 	key, err := base64.StdEncoding.Strict().DecodeString(encoded)
 	if err != nil || strings.ContainsAny(encoded, "\r\n") {
-		return Secret{}, fmt.Errorf("%w: what follows %s is not base64 with padding", ErrSecret, SecretPrefix)
+		return Secret{}, fmt.Errorf("%w: what follows %s is not base64 with padding", ErrSecret, secretPrefix)
 	}
 	if len(key) < minKeyLength || len(key) > maxKeyLength {
 		return Secret{}, fmt.Errorf("%w: it decodes to %d bytes; allowed are %d to %d", ErrSecret, len(key), minKeyLength,

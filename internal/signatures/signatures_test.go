@@ -18,7 +18,7 @@ import (
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
-func text(key []byte) string { return SecretPrefix + base64.StdEncoding.EncodeToString(key) }
+func text(key []byte) string { return secretPrefix + base64.StdEncoding.EncodeToString(key) }
 
 // The test vector of the standard's own reference libraries.
 func TestSignatureOfTheStandard(t *testing.T) {
@@ -43,11 +43,11 @@ func TestASecretIsReadInTheFormOfTheStandardAlone(t *testing.T) {
 		{"a line break at the end, as files have one", text(make([]byte, 32)) + "\n", ""},
 		{"a key too short to be safe", text(make([]byte, 23)), "23 bytes"},
 		{"a key longer than the standard allows", text(make([]byte, 65)), "65 bytes"},
-		{"no prefix", strings.TrimPrefix(text(make([]byte, 32)), SecretPrefix), "does not begin with whsec_"},
+		{"no prefix", strings.TrimPrefix(text(make([]byte, 32)), secretPrefix), "does not begin with whsec_"},
 		{"nothing", "", "does not begin with whsec_"},
-		{"the alphabet of URLs, which the libraries do not read", SecretPrefix + strings.Repeat("-_-_", 8), "not base64"},
+		{"the alphabet of URLs, which the libraries do not read", secretPrefix + strings.Repeat("-_-_", 8), "not base64"},
 		{"no padding", strings.TrimRight(text(make([]byte, 32)), "="), "not base64"},
-		{"a line break inside", SecretPrefix + strings.Repeat("A", 20) + "\n" + strings.Repeat("A", 20), "not base64"},
+		{"a line break inside", secretPrefix + strings.Repeat("A", 20) + "\n" + strings.Repeat("A", 20), "not base64"},
 	}
 	for _, c := range cases {
 		_, err := ParseSecret(c.text)
@@ -70,7 +70,7 @@ func TestAFreshSecretIsOneThatIsRead(t *testing.T) {
 
 func TestNoFormatGivesASecretAway(t *testing.T) {
 	secret, text := NewSecret()
-	key := strings.TrimPrefix(text, SecretPrefix)
+	key := strings.TrimPrefix(text, secretPrefix)
 	expiring := Expiring{Secret: secret, ExpiresAt: new(v1alpha1.NewTime(noon))}
 	signed, err := Sign("id", noon, "payload", []Expiring{expiring})
 	harness.Must(t, err)
@@ -148,7 +148,7 @@ func TestThePreviousSecretIsValidUntilItsEnd(t *testing.T) {
 func TestErrorsHoldNoSecret(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		inner := rapid.StringMatching(`[A-Za-z0-9+/]{12,80}`).Draw(t, "secret")
-		for _, given := range []string{inner, SecretPrefix + inner, SecretPrefix + inner + "!"} {
+		for _, given := range []string{inner, secretPrefix + inner, secretPrefix + inner + "!"} {
 			_, err := ParseSecrets(map[string][]byte{v1alpha1.WebhookSecretKey: []byte(given)})
 			if err != nil && strings.Contains(err.Error(), inner) {
 				t.Fatalf("the error holds the secret: %v", err)

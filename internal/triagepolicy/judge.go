@@ -25,7 +25,7 @@ func InOrder(a, b Policy) int {
 }
 
 // First returns the first matching policy, which decides; nil if none matches. The policies must be sorted. A policy
-// does not match if its evaluation fails, or if the policies before it have used up MaxCostTogether.
+// does not match if its evaluation fails, or if the policies before it have used up maxCostTogether.
 func First(policies []Policy, facts *Facts, now time.Time) *Policy {
 	decides, _ := first(policies, facts, now)
 	return decides
@@ -35,7 +35,7 @@ func First(policies []Policy, facts *Facts, now time.Time) *Policy {
 func first(policies []Policy, facts *Facts, now time.Time) (decides *Policy, budgetLeft bool) {
 	var spent uint64
 	for i := range policies {
-		if spent >= MaxCostTogether {
+		if spent >= maxCostTogether {
 			break
 		}
 		if WindowOf(policies[i].Spec, now) != Valid {
@@ -46,7 +46,7 @@ func first(policies []Policy, facts *Facts, now time.Time) (decides *Policy, bud
 			return &policies[i], true
 		}
 	}
-	return nil, spent < MaxCostTogether
+	return nil, spent < maxCostTogether
 }
 
 // Verdict returns the policy's verdict on a finding that it decides about.

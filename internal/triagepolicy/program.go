@@ -21,11 +21,11 @@ import (
 )
 
 const (
-	// MaxCost bounds the cost of evaluating an expression for one finding, in CEL's units: a few milliseconds.
-	MaxCost = 50_000
-	// MaxCostTogether bounds the total cost of the policies in force for one finding: once it is used up, the
+	// maxCost bounds the cost of evaluating an expression for one finding, in CEL's units: a few milliseconds.
+	maxCost = 50_000
+	// maxCostTogether bounds the total cost of the policies in force for one finding: once it is used up, the
 	// remaining policies are not evaluated.
-	MaxCostTogether = 2 * MaxCost
+	maxCostTogether = 2 * maxCost
 	// maxExpression is the maximum length of an expression, in characters; the schema has the same
 	// bound.
 	maxExpression = 4096
@@ -112,7 +112,7 @@ func Compile(match string) (*Program, error) {
 	if err := affordable(env, compiled, known); err != nil {
 		return nil, err
 	}
-	program, err := env.Program(compiled, cel.CostTracking(prices{patterns: known}), cel.CostLimit(MaxCost),
+	program, err := env.Program(compiled, cel.CostTracking(prices{patterns: known}), cel.CostLimit(maxCost),
 		cel.EvalOptions(cel.OptOptimize))
 	if err != nil {
 		return nil, &CompileError{Message: err.Error()}
@@ -120,7 +120,7 @@ func Compile(match string) (*Program, error) {
 	return &Program{program: program, usesNow: usesNow, parts: parts}, nil
 }
 
-// affordable refuses an expression that may cost more than MaxCost.
+// affordable refuses an expression that may cost more than maxCost.
 func affordable(env *cel.Env, compiled *cel.Ast, known patterns) error {
 	var tooLong ast.Expr
 	cost, err := env.EstimateCost(compiled, sizes{prices{known, &tooLong}})
@@ -130,9 +130,9 @@ func affordable(env *cel.Env, compiled *cel.Ast, known patterns) error {
 	case tooLong != nil:
 		return errorAt(compiled.NativeRep(), sumOf(compiled.NativeRep(), tooLong),
 			"texts put together may be longer than %d characters: compare the parts", maxText)
-	case cost.Max > MaxCost:
+	case cost.Max > maxCost:
 		return &CompileError{Message: fmt.Sprintf(
-			"the expression may cost too much for one finding: %s, and the limit is %d", costly(cost.Max), MaxCost)}
+			"the expression may cost too much for one finding: %s, and the limit is %d", costly(cost.Max), maxCost)}
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ const (
 )
 
 var errNothingLeft = fmt.Errorf("not evaluated: the policies that come first cost %d units for this finding, "+
-	"which is all that may be spent; make them simpler, or raise spec.priority", MaxCostTogether)
+	"which is all that may be spent; make them simpler, or raise spec.priority", maxCostTogether)
 
 // Trial is the result of evaluating a policy over one finding.
 type Trial struct {

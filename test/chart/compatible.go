@@ -9,10 +9,10 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Incompatible lists the changes, one per line, by which after may refuse, drop or no longer serve
+// incompatible lists the changes, one per line, by which after may refuse, drop or no longer serve
 // parts of objects that were valid for before. CEL rules cannot be compared; applying objects to
 // the new schema covers them.
-func Incompatible(before, after *apiextensionsv1.CustomResourceDefinition) []string {
+func incompatible(before, after *apiextensionsv1.CustomResourceDefinition) []string {
 	var found []string
 	report := func(path, format string, arguments ...any) {
 		found = append(found, before.Name+path+": "+fmt.Sprintf(format, arguments...))

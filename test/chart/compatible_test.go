@@ -26,7 +26,7 @@ import (
 )
 
 // acceptedFile lists incompatible changes that were made on purpose, one per line, in the form of
-// Incompatible.
+// incompatible.
 const acceptedFile = "incompatible.txt"
 
 // TestCRDsStayCompatible compares the CRDs with those before the last commit that changed them, and
@@ -42,7 +42,7 @@ func TestCRDsStayCompatible(t *testing.T) {
 		}
 		before, err := readCRD([]byte(content))
 		harness.Must(t, err)
-		for _, change := range Incompatible(before, after) {
+		for _, change := range incompatible(before, after) {
 			if !slices.Contains(accepted, change) {
 				t.Errorf("%s\n\tObjects of the commit %s may be refused or lose something. Change it back, or add the line to test/chart/testdata/%s.",
 					change, commit, acceptedFile)
@@ -253,7 +253,7 @@ func TestIncompatibleChangesAreFound(t *testing.T) {
 	} {
 		after := thing()
 		test.change(after)
-		got := strings.Join(Incompatible(thing(), after), "\n")
+		got := strings.Join(incompatible(thing(), after), "\n")
 		harness.Same(t, test.reason, test.want, got)
 	}
 }

@@ -169,7 +169,7 @@ func (p *ControlPlane) AwaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
 	over := func() error { return errors.Join(p.Etcd.Err(), p.APIServer.Err()) }
-	if err := AwaitAnswer(ctx, client, p.Admin.Host+"/readyz", over); err != nil {
+	if err := awaitAnswer(ctx, client, p.Admin.Host+"/readyz", over); err != nil {
 		return fmt.Errorf("wait until the API server is ready: %w; its log ends:\n%s", err, p.APIServer.LogTail())
 	}
 	return nil

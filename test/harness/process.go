@@ -280,7 +280,7 @@ func (p *Process) stray() error {
 func (p *Process) AwaitReady(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(p.ReadyWithin, Patience))
 	defer cancel()
-	if err := AwaitAnswer(ctx, nil, url, p.Err); err != nil {
+	if err := awaitAnswer(ctx, nil, url, p.Err); err != nil {
 		return fmt.Errorf("%s does not become ready: %w; its log ends:\n%s", p.Name, err, p.LogTail())
 	}
 	return nil

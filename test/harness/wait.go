@@ -80,9 +80,9 @@ func Pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// AwaitAnswer returns when the URL answers 200. It returns an error when the context ends or over
+// awaitAnswer returns when the URL answers 200. It returns an error when the context ends or over
 // returns one. A nil client means one without credentials.
-func AwaitAnswer(ctx context.Context, client *http.Client, url string, over func() error) error {
+func awaitAnswer(ctx context.Context, client *http.Client, url string, over func() error) error {
 	last := errors.New("no answer")
 	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
 		if err := over(); err != nil {

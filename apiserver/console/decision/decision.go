@@ -177,9 +177,9 @@ func ChangeTo(d Decision) Change {
 // exactly is the form field that marks values to be stored exactly as sent.
 const exactly = "exactly"
 
-// ChangeOf reads a form that a page filled with the decision before. An empty field removes the old value; a missing
+// changeOf reads a form that a page filled with the decision before. An empty field removes the old value; a missing
 // field changes nothing.
-func ChangeOf(form url.Values, before Decision) (c Change) {
+func changeOf(form url.Values, before Decision) (c Change) {
 	given := func(name, byDefault string) *string {
 		if !form.Has(name) {
 			return nil

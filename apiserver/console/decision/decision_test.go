@@ -40,7 +40,7 @@ func TestAChangeIsTheSameAfterItsWayThroughAForm(t *testing.T) {
 				form.Set(name, *value)
 			}
 		}
-		harness.Same(t, "the change that came back", c, ChangeOf(form, Decision{UserStatus: Open}))
+		harness.Same(t, "the change that came back", c, changeOf(form, Decision{UserStatus: Open}))
 	})
 }
 
@@ -50,12 +50,12 @@ func TestAFormThatNobodyTouchedChangesNothing(t *testing.T) {
 	form := url.Values{"user_status": {"muted"}, "reason": {"duplicate"}, "until": {before.Until()}, "comments": {"one\r\ntwo"}}
 	for _, comments := range []string{before.Comments, "one\r\ntwo"} {
 		before.Comments = comments
-		harness.Same(t, comments, ChangeTo(before), ChangeOf(form, before))
+		harness.Same(t, comments, ChangeTo(before), changeOf(form, before))
 	}
 	form.Set("comments", "one\r\ntwo\r\nthree")
-	harness.Same(t, "what was typed", "one\ntwo\nthree", *ChangeOf(form, before).Comments)
+	harness.Same(t, "what was typed", "one\ntwo\nthree", *changeOf(form, before).Comments)
 	form.Set("until", "2099-05-05")
-	harness.Same(t, "the end on another day", "2099-05-05T23:59:59Z", *ChangeOf(form, before).ExpiresAt)
+	harness.Same(t, "the end on another day", "2099-05-05T23:59:59Z", *changeOf(form, before).ExpiresAt)
 }
 
 func TestTheLastDayOfADecisionThatEndsAtMidnightIsTheDayBefore(t *testing.T) {
@@ -76,17 +76,17 @@ func TestAWithdrawnDecisionHasNoReasonAndNoEnd(t *testing.T) {
 		t.Errorf("to one that has ended leads %+v", c)
 	}
 	form := url.Values{"user_status": {Open}, "reason": {"duplicate"}, "until": {"2099-05-04"}}
-	if c := ChangeOf(form, ended); c.Reason != nil || c.ExpiresAt != nil {
+	if c := changeOf(form, ended); c.Reason != nil || c.ExpiresAt != nil {
 		t.Errorf("%+v", c)
 	}
 }
 
 func TestWhatAFormDoesNotContainStaysUnchanged(t *testing.T) {
-	c := ChangeOf(url.Values{"user_status": {"active"}}, Decision{UserStatus: "muted"})
+	c := changeOf(url.Values{"user_status": {"active"}}, Decision{UserStatus: "muted"})
 	if c.Reason != nil || c.ExpiresAt != nil || c.Comments != nil {
 		t.Errorf("%+v", c)
 	}
-	if c = ChangeOf(url.Values{"reason": {""}, "until": {""}, "comments": {""}}, Decision{UserStatus: "muted"}); *c.Reason != none || *c.ExpiresAt != none || *c.Comments != "" {
+	if c = changeOf(url.Values{"reason": {""}, "until": {""}, "comments": {""}}, Decision{UserStatus: "muted"}); *c.Reason != none || *c.ExpiresAt != none || *c.Comments != "" {
 		t.Errorf("an empty field takes away: %+v", c)
 	}
 }
@@ -241,7 +241,7 @@ func TestACommentThatOnlyTheBrowserRewritesIsUntouched(t *testing.T) {
 		for _, f := range before.formFields() {
 			form.Set(filledPrefix+f.name, identify(f.value))
 		}
-		harness.Same(t, fmt.Sprintf("%q is stored", comments), comments, *ChangeOf(form, before).Comments)
+		harness.Same(t, fmt.Sprintf("%q is stored", comments), comments, *changeOf(form, before).Comments)
 		after := Typed(form, Decision{UserStatus: "muted", Comments: "Bob's."})
 		harness.Same(t, fmt.Sprintf("%q is not restored", comments), "Bob's.", after.Comments)
 	}

@@ -40,7 +40,7 @@ func Store(ctx context.Context, v *page.Visit, address string, read Read) (befor
 			return before, overtaken, err
 		}
 		var answer struct{}
-		err = v.API.Send(ctx, http.MethodPatch, address, tag, ChangeOf(v.Form, before.Decision), &answer)
+		err = v.API.Send(ctx, http.MethodPatch, address, tag, changeOf(v.Form, before.Decision), &answer)
 		if !api.Is(err, http.StatusPreconditionFailed) {
 			return before, false, err
 		}
@@ -72,7 +72,7 @@ func Author(v *page.Visit) string { return "apikey/" + v.Who.Key }
 // isOf reports whether the author has already made the decision of the form, about the facts that the form has shown.
 // Sending it again changes nothing.
 func (d Standing) isOf(form url.Values, author string) bool {
-	wanted, is := ChangeOf(form, d.Decision), ChangeTo(d.Decision)
+	wanted, is := changeOf(form, d.Decision), ChangeTo(d.Decision)
 	same := func(wanted, is *string) bool { return wanted == nil || ptr.Deref(wanted, none) == ptr.Deref(is, none) }
 	return d.DecidedBy == author && d.Facts.areIn(form.Get("seen")) &&
 		same(wanted.UserStatus, is.UserStatus) && same(wanted.Reason, is.Reason) &&

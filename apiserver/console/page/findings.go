@@ -27,19 +27,19 @@ type Finding struct {
 		Tool          string     `json:"tool"`
 		RuleID        string     `json:"rule_id"`
 		Class         string     `json:"class"`
-		Vulnerability Identified `json:"vulnerability"`
+		Vulnerability identified `json:"vulnerability"`
 		Package       struct {
 			Name string `json:"name"`
 		} `json:"package"`
 	} `json:"facts"`
-	Repo       Identified `json:"repo"`
-	Project    Identified `json:"project"`
+	Repo       identified `json:"repo"`
+	Project    identified `json:"project"`
 	UserStatus string     `json:"user_status"`
 	DecidedBy  string     `json:"decided_by"`
 }
 
-// Identified is a part of a finding of which only the id and the name are used. A vulnerability has no name.
-type Identified struct {
+// identified is a part of a finding of which only the id and the name are used. A vulnerability has no name.
+type identified struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 }
