@@ -512,7 +512,7 @@ func (l *life) restoredLater(t *testing.T) {
 
 // retention removes a review about whose issue nobody has decided, and keeps the one with a comment.
 func (l *life) retention(t *testing.T) {
-	l.plugin(t, imported("six"), "review", "--repository", "repo", "--pr", "8", "--commit", strings.Repeat("3", 40))
+	l.plugin(t, builder.Problems("six"), "review", "--repository", "repo", "--pr", "8", "--commit", strings.Repeat("3", 40))
 	harness.Eventually(t, func(g Gomega) {
 		owed := 0
 		for _, r := range testenv.List(t, g, env, &v1alpha1.ReviewList{}, client.InNamespace(home)).Items {

@@ -64,7 +64,7 @@ func TestTheLastDayOfADecisionThatEndsAtMidnightIsTheDayBefore(t *testing.T) {
 	harness.Same(t, "the day in the form", "2099-05-03", before.Until())
 	for day, want := range map[string]string{"2099-05-03": "2099-05-04T00:00:00Z", "2099-05-04": "2099-05-04T23:59:59Z"} {
 		form := url.Values{"user_status": {"muted"}, "until": {day}}
-		harness.Same(t, "the end with "+day, want, *ChangeOf(form, before).ExpiresAt)
+		harness.Same(t, "the end with "+day, want, *changeOf(form, before).ExpiresAt)
 		harness.Same(t, "the day in the form after one was refused", day, Typed(form, before).Until())
 	}
 }
