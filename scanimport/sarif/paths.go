@@ -72,25 +72,14 @@ func IsRoot(uri string) bool {
 // maxRoots bounds how many folders each path is compared with.
 const maxRoots = 32
 
-// addRoot adds a folder of the scanning machine. One that is no URI may have a percent sign or the host of a share in
-// its name: it is also added as the file:// URIs of tools name it.
 func (b *pathBook) addRoot(uri string) {
-	uri = shorten(strings.TrimSpace(uri), maxURI)
-	folder, kind := decode(uri)
-	if kind != absolutePath {
+	folder, kind := decode(shorten(uri, maxURI))
+	if kind != absolutePath || folder == "/" {
 		return
 	}
-	folders := []string{folder}
-	if !isFileURI(uri) {
-		encoded := &url.URL{Path: slashes(uri)}
-		folder, _ = decode("file:" + encoded.EscapedPath())
-		folders = append(folders, folder)
-	}
-	for _, folder := range folders {
-		root := strings.TrimSuffix(folder, "/") + "/"
-		if root != "/" && len(b.roots) < maxRoots && !slices.Contains(b.roots, root) {
-			b.roots = append(b.roots, root)
-		}
+	root := strings.TrimSuffix(folder, "/") + "/"
+	if len(b.roots) < maxRoots && !slices.Contains(b.roots, root) {
+		b.roots = append(b.roots, root)
 	}
 }
 
@@ -270,7 +259,7 @@ func decode(uri string) (string, uriKind) {
 	uri = strings.TrimSpace(uri)
 	scheme, rest, hasScheme := strings.Cut(uri, ":")
 	switch {
-	case isFileURI(uri):
+	case hasScheme && strings.EqualFold(scheme, "file"):
 		after, slashed := strings.CutPrefix(rest, "//")
 		if slashed && after != "" && after[0] != '/' && !drive.MatchString(after) {
 			_, rest, _ = strings.Cut(after, "/") // file://host/path
@@ -286,11 +275,6 @@ func decode(uri string) (string, uriKind) {
 		return path.Clean(decoded), absolutePath
 	}
 	return WithoutUser(decoded), relativePath
-}
-
-func isFileURI(uri string) bool {
-	scheme, _, hasScheme := strings.Cut(uri, ":")
-	return hasScheme && strings.EqualFold(scheme, "file")
 }
 
 func unescape(s string) string {
