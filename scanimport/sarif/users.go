@@ -16,9 +16,7 @@ var (
 	// begins with a letter, unlike that of a version such as v1.2.3.
 	withToken = regexp.MustCompile(`(?s)^([A-Za-z][\w+.:-]+:/|)([\w.-]{20,})@` +
 		`([A-Za-z][^/?#@]*\.[A-Za-z][\w-]+(?::[^/?#@]*)?/.*)$`)
-	// likeToken matches what a token has, unlike the name of a folder per person, such as alexandra.smith@example.com.
-	likeToken = regexp.MustCompile(`[0-9A-Z]`)
-	hostName  = regexp.MustCompile(`^[^/?#:]*`)
+	hostName = regexp.MustCompile(`^[^/?#:]*`)
 	// imageDigest matches the digest of an image, which follows an "@" as a host does.
 	imageDigest = regexp.MustCompile(`^sha[0-9]{1,3}:`)
 )
@@ -27,12 +25,9 @@ var (
 // repositories share, is kept.
 func cutUser(uri string) (before, user, rest string) {
 	for _, pattern := range []*regexp.Regexp{withUser, withPassword, withToken} {
-		m := pattern.FindStringSubmatch(uri)
-		if m == nil || m[2] == "git" || imageDigest.MatchString(m[3]) ||
-			pattern == withToken && m[1] == "" && !likeToken.MatchString(m[2]) {
-			continue
+		if m := pattern.FindStringSubmatch(uri); m != nil && m[2] != "git" && !imageDigest.MatchString(m[3]) {
+			return m[1], m[2], m[3]
 		}
-		return m[1], m[2], m[3]
 	}
 	return uri, "", ""
 }
