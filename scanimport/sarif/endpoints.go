@@ -51,8 +51,7 @@ func (n *normaliser) endpoints(wire *wireResult, message string) []Endpoint {
 
 // isURL reports whether a path is an HTTP URL.
 func isURL(path string) bool {
-	scheme, _, is := strings.Cut(path, "://")
-	return is && (strings.EqualFold(scheme, "https") || strings.EqualFold(scheme, "http"))
+	return strings.HasPrefix(path, "https://") || strings.HasPrefix(path, "http://")
 }
 
 // Served reports whether the location is an HTTP URL and not a file.

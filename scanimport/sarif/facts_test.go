@@ -206,7 +206,6 @@ func TestWhatADynamicScannerTried(t *testing.T) {
 	}{
 		"a request":      {"SARIF has a member for it", `"webRequest":{"method":"post","target":"https://a.example/x?q=1"},` + location("https://a.example/x?q=1"), []Endpoint{{"POST", "/x"}}},
 		"an address":     {"it is no file", location("https://a.example"), []Endpoint{{"", "/"}}},
-		"capitals":       {"a scheme has no case", location("HTTPS://A.example/x?t=1"), []Endpoint{{"", "/x"}}},
 		"labels":         {"ZAP, converted", `"message":{"text":"Uri: http://a.example/b\nMethod: GET\nParam: x"},` + location("file:///"), []Endpoint{{"GET", "/b"}}},
 		"labels, a file": {"the finding is in the file", `"message":{"text":"Url: http://a.example/b"},` + location("a.js"), nil},
 		"a file":         {"most are", location("a.js"), nil},
