@@ -265,8 +265,8 @@ func (s *stubCluster) store(tb testing.TB, name string, object any) {
 	s.lists[name] = content
 }
 
-// RoundTrip answers lists. A watch never delivers events. A patch returns a newer version of the finding, and
-// nothing is stored.
+// RoundTrip answers lists. A watch never delivers events. A patch returns a newer version of the finding, or an empty
+// API key if it is of a status, and nothing is stored.
 func (s *stubCluster) RoundTrip(request *http.Request) (*http.Response, error) {
 	resource := request.URL.Path[strings.LastIndexByte(request.URL.Path, '/')+1:]
 	answer := &http.Response{
@@ -274,6 +274,8 @@ func (s *stubCluster) RoundTrip(request *http.Request) (*http.Response, error) {
 		Header: http.Header{"Content-Type": []string{"application/json"}},
 	}
 	switch {
+	case request.Method == http.MethodPatch && resource == "status": // a key was used
+		answer.Body = io.NopCloser(strings.NewReader(`{"kind":"APIKey","apiVersion":"appsec.dev/v1alpha1"}`))
 	case request.Method == http.MethodPatch:
 		answer.Body = io.NopCloser(bytes.NewReader(s.patch(resource)))
 	case request.URL.Query().Get("sendInitialEvents") != "":
