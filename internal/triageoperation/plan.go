@@ -99,8 +99,8 @@ func decides(operation *v1alpha1.TriageOperation, entry *Entry, now time.Time) b
 }
 
 // mayBeAnother reports whether another problem may have taken the finding's name since the selection without making a
-// decision stale, because a scan stores no doubt about an undecided finding. Entries of earlier versions have no
-// generation.
+// decision stale, because a scan stores no doubt about a finding that nobody has ever decided about. Earlier versions
+// stored none about any undecided finding, and no generation in entries.
 func mayBeAnother(entry *Entry, finding *v1alpha1.Finding) bool {
 	basis := entry.Facts
 	if entry.Set != nil {

@@ -648,6 +648,8 @@ func TestDecisionsAreTheSameWhoeverMadeThem(t *testing.T) {
 	}
 	undecided := v1alpha1.FindingSpec{Triage: v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen}}
 	harness.Same(t, "nobody has decided", "", decisionOf(&undecided))
+	undecided.Triage.By = "ann"
+	harness.Same(t, "withdrawn", "open", strings.TrimSpace(decisionOf(&undecided)))
 }
 
 // A scan that closes nothing leaves the finding that is gone open, so each scan finds the same doubt again until one is
@@ -699,7 +701,8 @@ func TestADecisionThatHasEndedIsNotPutInDoubt(t *testing.T) {
 		l := newLife(t)
 		name := l.scans(inFile("a.go", "", 5))[0]
 		l.mute()
-		l.findings[name].Spec.Triage.ExpiresAt = new(v1alpha1.NewTime(time.Now().Add(after)))
+		triage := &l.findings[name].Spec.Triage
+		triage.By, triage.ExpiresAt = "ann", new(v1alpha1.NewTime(time.Now().Add(after)))
 		l.observe()
 		l.want("the line moved", l.scans(inFile("a.go", "", 9)), name)
 		harness.Same(t, "in doubt "+after.String()+" before the end", doubted, l.findings[name].Spec.Doubt != nil)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/scanimport/recognition"
 )
@@ -92,10 +93,11 @@ func jobOf(spec *v1alpha1.FindingSpec) string {
 	return strings.Join([]string{spec.Tool, spec.Analysis, string(spec.ProjectRef.Name)}, "\n")
 }
 
-// decisionOf identifies a finding's decision, whoever made it, and the doubt about it; "" without a decision.
+// decisionOf identifies a finding's decision, whoever made it, and the doubt about it; "" without a decision. One that
+// was withdrawn counts, because an undo may restore it.
 func decisionOf(spec *v1alpha1.FindingSpec) string {
 	t := &spec.Triage
-	if !decided(t) {
+	if !decided(t) && !withdrawn(t) {
 		return ""
 	}
 	end, doubt := "", ""
@@ -105,7 +107,7 @@ func decisionOf(spec *v1alpha1.FindingSpec) string {
 	if spec.Doubt != nil {
 		doubt = spec.Doubt.Reason
 	}
-	return strings.Join([]string{string(t.UserStatus), string(t.Reason), end, t.Basis, doubt}, "\n")
+	return strings.Join([]string{string(findingstate.Declared(spec)), string(t.Reason), end, t.Basis, doubt}, "\n")
 }
 
 // sameSpec reports whether two findings agree in every fact and in their triage.

@@ -454,6 +454,9 @@ func TestADoubtIsKeptWithTheDecision(t *testing.T) {
 	result.Related = []sarif.Location{{Path: "b.go", Line: 1}}
 	l.scans(result)
 	harness.Same(t, "doubt after a certain change while nobody decides", doubt, l.findings[name].Spec.Doubt)
+	result.Location.Line = 400
+	l.scans(result)
+	harness.Same(t, "scan of the doubt after another move while nobody decides", "s-6", l.findings[name].Spec.Doubt.ScanID)
 	l.findings[name].Spec.Triage = muted
 	l.observe()
 	harness.Same(t, "why the restored decision is stale", "in doubt: "+doubt.Reason, findingstate.WhyStale(l.findings[name]))
@@ -464,6 +467,34 @@ func TestADoubtIsKeptWithTheDecision(t *testing.T) {
 		if d := l.findings[name].Spec.Doubt; d == nil || d.ScanID != fmt.Sprintf("s-%d", l.scanned) {
 			t.Errorf("another move is another doubt, also in the same words; scan %d: %+v", l.scanned, d)
 		}
+	}
+}
+
+// An undo restores the decision on its old basis.
+func TestADoubtAboutAWithdrawnDecisionIsStored(t *testing.T) {
+	here, there, copied := inFile("a.go", "x()", 5), inFile("a.go", "x()", 300), inFile("b.go", "x()", 5)
+	other := inFile("a.go", "y()", 90)
+	for reason, tc := range map[string]struct {
+		scans [][]sarif.Result
+		doubt recognition.Doubt
+	}{
+		"found in another file":            {[][]sarif.Result{{copied, other}}, recognition.DoubtElsewhere},
+		"closed, and back at another line": {[][]sarif.Result{{other}, {there, other}}, recognition.DoubtBack},
+		"moved within its file":            {[][]sarif.Result{{there, other}}, ""},
+	} {
+		l := newLife(t)
+		name := l.scans(here, other)[0]
+		l.mute()
+		muted := l.findings[name].Spec.Triage
+		l.findings[name].Spec.Triage = v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen, By: "operation/undo"}
+		for _, results := range tc.scans {
+			l.observe()
+			l.scans(results...)
+		}
+		l.findings[name].Spec.Triage = muted
+		l.observe()
+		l.doubted(reason, name, tc.doubt)
+		harness.Same(t, reason+": the restored decision is stale", tc.doubt != "", findingstate.Stale(l.findings[name]))
 	}
 }
 

@@ -328,18 +328,27 @@ func (ch *change) replaces(now *v1alpha1.Finding, scanID string) {
 	ch.spec.Doubt = doubtOf(ch.doubt, now, scanID)
 }
 
-// doubtOf returns the doubt to store with the finding. A new doubt is stored only with a decision in force, because the
-// decision may belong to another problem. A stored one stays without it, because an undo may restore the decision.
+// doubtOf returns the doubt to store with the finding. A stored one stays without a decision, because an undo may
+// restore the decision.
 func doubtOf(doubt recognition.Doubt, before *v1alpha1.Finding, scanID string) *v1alpha1.FindingDoubt {
-	if doubt != "" && findingstate.Decided(before) {
+	if doubt != "" && storesDoubt(before) {
 		return &v1alpha1.FindingDoubt{Reason: string(doubt), ScanID: scanID}
 	}
 	return before.Spec.Doubt
 }
 
+// storesDoubt reports whether a new doubt about the finding is stored: with a decision that is in force or that an undo
+// may restore, because it may belong to another problem, and in place of an older doubt.
+func storesDoubt(finding *v1alpha1.Finding) bool {
+	return findingstate.Decided(finding) || withdrawn(&finding.Spec.Triage) || finding.Spec.Doubt != nil
+}
+
 func decided(t *v1alpha1.FindingTriage) bool {
 	return t.UserStatus != "" && t.UserStatus != v1alpha1.UserStatusOpen
 }
+
+// withdrawn reports whether somebody left the finding undecided, so that an undo may restore a decision.
+func withdrawn(t *v1alpha1.FindingTriage) bool { return !decided(t) && t.By != "" }
 
 // closing closes a finding and keeps its facts: the scan only reports that it is gone.
 func closing(c *scanContext, finding *v1alpha1.Finding) change {

@@ -11,7 +11,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/scanimport/recognition"
 )
@@ -235,12 +234,9 @@ func FreeName(name string, taken func(string) bool) string {
 	return free
 }
 
-// addsDoubt reports whether the finding must be written because of the doubt. Without a decision in force no doubt is
-// stored. Until a scan completes, each one has the same doubt about an unchanged result: it is stored once, or a user's
-// repeated decision would be questioned again.
-func (m *match) addsDoubt() bool {
-	return m.doubt != "" && !m.doubted && findingstate.Decided(m.before)
-}
+// addsDoubt reports whether the finding must be written because of the doubt. Until a scan completes, each one has the
+// same doubt about an unchanged result: it is stored once, or a user's repeated decision would be questioned again.
+func (m *match) addsDoubt() bool { return m.doubt != "" && !m.doubted && storesDoubt(m.before) }
 
 // otherCode reports whether the result is known to have other code than the finding.
 func (m *match) otherCode() bool {

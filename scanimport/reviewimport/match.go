@@ -233,7 +233,8 @@ func (p *plan) pair(results []*found, existing map[string]*v1alpha1.ReviewIssue)
 		return cmp.Or(decisions, cmp.Compare(a, b))
 	}) {
 		facts := reviewstate.Facts(existing[name], nil)
-		facts.Spec.Analysis = "" // the results of all analyses are compared together
+		facts.Spec.Analysis = ""  // the results of all analyses are compared together
+		facts.Spec.Triage.By = "" // no undo restores a decision about an issue
 		if p.wasResolved(&existing[name].Spec) {
 			facts.Spec.Closed = &v1alpha1.FindingClosure{}
 		}

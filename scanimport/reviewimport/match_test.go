@@ -121,6 +121,25 @@ func TestADecisionStaysIfOneOfTwoNamesOfTheToolIsLeft(t *testing.T) {
 	}
 }
 
+// A person who commented is no author of a decision that an undo may restore.
+func TestACommentPutsNoIssueInDoubt(t *testing.T) {
+	both := batchOf("ESLint", "10 eval:f(x)", "10 eval:f(x)")
+	for i := range both.Results {
+		both.Results[i].Related = []sarif.Location{{Path: "c.js", Line: int32(i + 1)}}
+	}
+	for _, commented := range describedBy(both) {
+		c := newCluster()
+		c.importsResults(t, "c0", describedBy(both), nil)
+		issue := c.issues[commented.Name]
+		issue.Triage.By, issue.Triage.Comments = "ann", "Repair it later."
+		c.issues[commented.Name] = issue
+		one := *both
+		one.Results = both.Results[:1]
+		c.importsResults(t, "c1", describedBy(&one), nil)
+		harness.Same(t, "one of two is left", []string{"10 open c0", "10 resolved c0"}, c.lines())
+	}
+}
+
 // Several issues of one commit may have the same evidence, if decisions about the earlier ones do not cover the later.
 func TestAResultIsTheIssueWhoseDecisionCoversIt(t *testing.T) {
 	c := newCluster()
