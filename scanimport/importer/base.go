@@ -190,7 +190,7 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 	}
 	otherAnalysis := otherAnalysisThan(batches)
 	// A doubtful match counts as known, so require the same subject: another resource or package would pass a gate unseen.
-	k := &known{findings: findings, foreign: foreignTo(otherAnalysis, covered.excludes), sameSubject: true}
+	k := &known{findings: findings, foreign: foreignTo(otherAnalysis, covered.excludes), review: true}
 	out.warnOfForeign(batches[0], past, findings, otherAnalysis)
 	results, matches := pairBase(results, k, own)
 	out.warnOfUnsuppressed(batches[0].Tool, results, matches)

@@ -470,6 +470,26 @@ func TestADoubtIsKeptWithTheDecision(t *testing.T) {
 	}
 }
 
+// Equal code may have been written anew, for another purpose. In a review the branch does not have the fix yet.
+func TestADecisionAboutAClosedFindingThatIsBackAtAnotherLineIsInDoubt(t *testing.T) {
+	hashed := inFile("a.go", "", 5)
+	hashed.Fingerprints = map[string]string{"primaryLocationLineHash": "abc:1"}
+	for reason, result := range map[string]sarif.Result{"code": inFile("a.go", "x()", 5), "fingerprint": hashed} {
+		l := newLife(t)
+		name := l.scans(result)[0]
+		l.mute()
+		l.scans()
+		result.Location.Line = 300
+		compared := &Compared{Known: ResultSet{}}
+		batch := &Batch{Tool: "lint", Category: v1alpha1.CategoryCode, Results: []sarif.Result{result}}
+		harness.Must(t, compared.compare(t.Context(), Base{}, &v1alpha1.Repository{}, coverage{batches: []*Batch{batch}},
+			map[*Batch]int{batch: 0}, l.memory.scans["lint"], l.there()))
+		harness.Same(t, reason+": known in a review, in doubt", []int{1, 0}, []int{len(compared.Known), compared.InDoubt})
+		l.want(reason, l.scans(result), name)
+		l.doubted(reason, name, recognition.DoubtBack)
+	}
+}
+
 // An undo restores the decision on its old basis.
 func TestADoubtAboutAWithdrawnDecisionIsStored(t *testing.T) {
 	here, there, copied := inFile("a.go", "x()", 5), inFile("a.go", "x()", 300), inFile("b.go", "x()", 5)

@@ -49,8 +49,8 @@ type known struct {
 	// foreign reports whether a finding belongs to an analysis that the results do not contain, or to a project that was
 	// not scanned. nil: none does.
 	foreign func(*v1alpha1.Finding) bool
-	// sameSubject means that a result in another file about another resource or package matches none of the findings.
-	sameSubject bool
+	// review means that the results are those of a pull request.
+	review bool
 	// partial means that the findings have only some of the facts, as issues do.
 	partial bool
 	// incomplete means that not everything was covered, by this scan or by one since the last complete scan of its series.
@@ -105,7 +105,7 @@ func pair(results []reported, k *known, named []recognition.Match) []match {
 	}
 	out := make([]match, len(results))
 	for _, m := range recognition.Recognise(recognition.Scan{
-		Results: evidence, Known: before, Named: named, Incomplete: k.incomplete, SameSubject: k.sameSubject,
+		Results: evidence, Known: before, Named: named, Incomplete: k.incomplete, Review: k.review,
 		ResultFacts: resultFacts, KnownFacts: knownFacts, Job: func(known int) string { return jobOf(&existing[known].Spec) },
 	}) {
 		stored := ptr.Deref(existing[m.Known].Spec.Doubt, v1alpha1.FindingDoubt{})
@@ -127,7 +127,7 @@ func Certain(results []*Described, existing []v1alpha1.Finding) (certain, doubtf
 	for i, d := range results {
 		list[i] = reported{result: d.result, spec: d.Facts}
 	}
-	for i, m := range pair(list, &known{findings: existing, partial: true}, nil) {
+	for i, m := range pair(list, &known{findings: existing, partial: true, review: true}, nil) {
 		switch {
 		case m.before == nil || m.was.Path != m.is.Path:
 		case m.doubt == "":

@@ -44,6 +44,8 @@ type pairContext struct {
 	// reportedOn and knownOn count those that only their columns distinguish on a line: open findings and all results, and
 	// closed findings and the results that have no open finding.
 	reportedOn, knownOn map[Known]int
+	// review is that of the scan.
+	review bool
 	// shifts counts, per file, the pairs with equal messages that are the same number of lines apart.
 	shifts map[shifted]int
 	// moves counts the open findings that moved from one path to another, renames the same by the changed part of the
@@ -62,7 +64,7 @@ func (m *matcher) pairContext() *pairContext {
 	c := &pairContext{
 		results: map[Evidence]int{}, known: map[Evidence]int{}, shifts: map[shifted]int{},
 		moves: map[[2]string]int{}, renames: map[rename]int{}, open: map[string]int{},
-		reportedOn: map[Known]int{}, knownOn: map[Known]int{},
+		reportedOn: map[Known]int{}, knownOn: map[Known]int{}, review: m.Review,
 	}
 	for i := range m.Results {
 		r := &m.Results[i]
@@ -180,9 +182,10 @@ func (c *pairContext) certain(by Rung, r *Evidence, k *Known) bool {
 }
 
 // backElsewhere reports whether a closed finding with a decision is back at another line of its file, and not together
-// with others: equal code may have been written anew, for another purpose. A resource is still the same one.
+// with others: equal code may have been written anew, for another purpose. Not so in a review. A resource
+// is still the same one.
 func (c *pairContext) backElsewhere(r *Evidence, k *Known) bool {
-	return k.Closed && k.Decision != "" && r.Line != k.Line && !equal(r.Resource, k.Resource) &&
+	return !c.review && k.Closed && k.Decision != "" && r.Line != k.Line && !equal(r.Resource, k.Resource) &&
 		c.shifts[shifted{r.Path, r.Line - k.Line}] < 2
 }
 

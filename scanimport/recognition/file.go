@@ -13,7 +13,7 @@ import (
 // several others, the most frequent rename decides: a root, a folder, a prefix.
 func fileMoved(m *matcher) {
 	m.filesMoved(otherSubject)
-	if !m.SameSubject {
+	if !m.Review {
 		elsewhere := m.reportedElsewhere()
 		m.filesMoved(func(r, k *Evidence) bool {
 			return otherPackage(r, k) || otherSubject(r, k) && elsewhere(k, r.Path)

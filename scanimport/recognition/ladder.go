@@ -42,7 +42,7 @@ const (
 	// DoubtPlace: several are at one place, or alike in one file, and what distinguished them has changed.
 	DoubtPlace Doubt = "several results at one place, and what told them apart has changed"
 	// DoubtBack: a closed finding with a decision is at another line, and no other pair confirms it: equal code may have
-	// been written anew.
+	// been written anew. Never in a review.
 	DoubtBack Doubt = "was closed, and is back at another line"
 	// DoubtMessage: the place is the same, but the message, the code, the resource or the package differs.
 	DoubtMessage Doubt = "message or code changed, and only the place is the same"
@@ -97,9 +97,10 @@ type Scan struct {
 	// Incomplete means that not everything was covered, by this scan or by one since the last complete one: a file without
 	// a result may still exist, so its problems have perhaps not moved, and one without a finding may have existed before.
 	Incomplete bool
-	// SameSubject means that a result in another file about another resource or package is another problem. Otherwise it
-	// may be the finding, in doubt.
-	SameSubject bool
+	// Review means that the results are those of a pull request. Then a result in another file about another resource or
+	// package is another problem; in an import it may be the finding, in doubt. And a closed finding is back rather than
+	// written anew: the branch does not have the fix yet, or only one commit did not report it.
+	Review bool
 	// ResultFacts and KnownFacts return the facts of a result and of a finding that are not evidence, so that among
 	// several with equal evidence each keeps its own. ResultFacts may be nil if nothing distinguishes the results, and
 	// KnownFacts if all findings agree.

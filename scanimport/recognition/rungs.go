@@ -132,7 +132,7 @@ func elsewhere(keys ...key) func(*matcher) {
 				if !ok {
 					f, ok = closed[part]
 				}
-				if ok && f.once && r.once && !(m.SameSubject && otherSubject(m.result(r.index), m.finding(f.index))) {
+				if ok && f.once && r.once && !(m.Review && otherSubject(m.result(r.index), m.finding(f.index))) {
 					m.pair(r.index, f.index, m.movedDoubt(f.index))
 				}
 			}

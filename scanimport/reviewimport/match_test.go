@@ -38,6 +38,7 @@ func TestADecisionStaysWithItsProblem(t *testing.T) {
 		"the code is repaired in one of two":  {[][]string{{"10 eval:f(x)", "200 eval:f(x)"}, {"203 eval:f(x)"}}, []string{"10 resolved muted", "200 resolved c0", "203 open c1"}},
 		"it comes back":                       {[][]string{{"10 eval"}, {"200 eval"}, {"10 eval", "200 eval"}}, []string{"10 open muted", "200 open c1"}},
 		"the other one moves on":              {[][]string{{"10 eval"}, {"200 eval"}, {"203 eval"}}, []string{"10 resolved muted", "203 open c1"}},
+		"its code comes back elsewhere":       {[][]string{{"10 eval:f(x)"}, nil, {"13 eval:f(x)"}}, []string{"13 open muted"}},
 		"all come back at other lines":        {[][]string{{"10 eval", "50 call"}, nil, {"13 eval", "53 call"}}, []string{"10 resolved muted", "13 open c2", "53 open c0"}},
 		"an earlier commit once more":         {[][]string{{"10 eval", "50 call"}, {"13 eval", "53 call"}, nil}, []string{"13 resolved muted", "53 resolved c0"}},
 	} {
