@@ -182,10 +182,10 @@ func (c *pairContext) certain(by Rung, r *Evidence, k *Known) bool {
 }
 
 // backElsewhere reports whether a closed finding with a decision is back at another line of its file, and not together
-// with others: equal code may have been written anew, for another purpose. Not so in a review. A resource
-// is still the same one.
+// with others: equal code may have been written anew, for another purpose. Not so in a review. A resource,
+// or the vulnerability of a package, is still the same one.
 func (c *pairContext) backElsewhere(r *Evidence, k *Known) bool {
-	return !c.review && k.Closed && k.Decision != "" && r.Line != k.Line && !equal(r.Resource, k.Resource) &&
+	return !c.review && k.Closed && k.Decision != "" && r.Line != k.Line && !sameSubject(r, &k.Evidence) &&
 		c.shifts[shifted{r.Path, r.Line - k.Line}] < 2
 }
 
@@ -238,6 +238,12 @@ func (c *pairContext) alone(part Evidence) bool { return c.results[part] < 2 && 
 // equal and differ are true only if both values are known.
 func equal(a, b string) bool  { return a != "" && a == b }
 func differ(a, b string) bool { return a != "" && b != "" && a != b }
+
+// sameSubject reports whether both name the same resource, or the same vulnerability of the same package.
+func sameSubject(r, k *Evidence) bool {
+	return equal(r.Resource, k.Resource) || equal(r.Vulnerability, k.Vulnerability) &&
+		(equal(r.PURL, k.PURL) || equal(r.Package, k.Package) && !otherPackage(r, k))
+}
 
 // otherSubject reports whether both name a resource or a package, but different ones.
 func otherSubject(r, k *Evidence) bool { return differ(r.Resource, k.Resource) || otherPackage(r, k) }

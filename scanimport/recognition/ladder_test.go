@@ -169,6 +169,8 @@ var cases = map[string]one{
 		[]Evidence{ev("R", "a", 15, code("x"), message("m")), ev("S", "a", 25, code("y"), message("m"))}, nil, []int{0, 1}, 0},
 	"muted, closed, and its resource is back at another line": {"the resource has a name of its own", "",
 		muted(closed(ev("R", "a", 10, in("s3.a"), code("x"), message("m")))), []Evidence{ev("R", "a", 90, in("s3.a"), code("x"), message("m"))}, nil, []int{0}, 0},
+	"muted, closed, and its package is back at another line": {"the same vulnerability of the same package, here by its fingerprint", "",
+		muted(closed(ev("R", "lock", 10, pkg("ssl", "1"), hash("h"), message("m")))), []Evidence{ev("R", "lock", 90, pkg("ssl", "1"), hash("h"), message("m"))}, nil, []int{0}, 0},
 	"muted, open, and its code moves alone": {"the code was there all the time", "",
 		muted(open(ev("R", "a", 10, code("x"), message("m")))), []Evidence{ev("R", "a", 300, code("x"), message("m"))}, nil, []int{0}, 0},
 	"closed without a decision, and its code comes at another line": {"no decision can be wrong", "",
