@@ -62,7 +62,8 @@ func looksVolatile(analysis string) bool { return withoutRun(analysis) != analys
 // sameProblem is what a result and a finding of another analysis have in common if they are the same problem.
 type sameProblem struct{ rule, path, evidence string }
 
-// problemOf leaves out that the code is masked, which an earlier version did not store.
+// problemOf leaves out that the code is masked, which an earlier version did not store. A digest of the message
+// that includes the commit is not renewed: findings that have one are not known in another analysis.
 func problemOf(spec *v1alpha1.FindingSpec) sameProblem {
 	evidence := fingerprints.ParseEvidence(spec.Evidence)
 	evidence.Masked = false

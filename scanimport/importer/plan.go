@@ -49,8 +49,8 @@ type plan struct {
 	changes []change
 	// open is the number of existing findings that are not closed.
 	open int
-	// unchanged is the number of results whose finding is already up to date; unchangedInFiles is that of findings in
-	// files.
+	// unchanged is the number of results whose finding is already up to date; unchangedInFiles counts those of them whose
+	// finding has a file.
 	unchanged, unchangedInFiles int
 	// toClose is the number of open findings that the scan no longer reports. They are closed only if the batch is
 	// complete.

@@ -54,8 +54,8 @@ var (
 )
 
 // samePlaces returns the pairs of results and findings at the same line and column, and of several there first those
-// with the same masked code. Different masked code is another secret: it takes an undecided finding first, so that no
-// decision passes to it while that one is closed.
+// with the same masked code. Different masked code is another secret: it takes an undecided finding first, so that it
+// does not get another secret's decision while the undecided finding is closed.
 func (m *matcher) samePlaces(results, known []int) []Match {
 	same, results, known := m.sameSpots(results, known, withMasked)
 	unmasked, masked := split(results, func(r int) bool { return m.result(r).Masked == "" })
