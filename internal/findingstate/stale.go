@@ -45,22 +45,31 @@ func MayBeAnother(basis string, facts *v1alpha1.FindingSpec) bool {
 	return !version && !code && len(was.differences(facts)) == 0
 }
 
+// OtherCode reports whether the facts have other code than the decision about the finding is based on. Unknown code does
+// not count, nor does the code of a package whose version is known.
+func OtherCode(finding *v1alpha1.Finding, facts *v1alpha1.FindingSpec) bool {
+	return restsOn(finding).otherCode(basisOf(facts))
+}
+
+func (b basis) otherCode(is basis) bool { return b.plain == is.plain && differ(b.code, is.code) }
+
+// differ reports whether both facts are known, and not the same.
+func differ(was, now string) bool { return was != "" && now != "" && was != now }
+
 // differences returns how the facts differ from the basis.
 func (b basis) differences(facts *v1alpha1.FindingSpec) (out []difference) {
 	is := basisOf(facts)
-	differ := func(was, now string) bool { return was != "" && now != "" && was != now }
 	if is.doubt != "" && is.doubt != b.doubt {
 		out = append(out, difference{v1alpha1.ReasonInDoubt, "in doubt: " + facts.Doubt.Reason})
 	}
-	alike := b.plain == is.plain
-	if alike && differ(b.code, is.code) {
+	if b.otherCode(is) {
 		out = append(out, difference{v1alpha1.ReasonCodeChanged, "other code at the place"})
 	}
 	if differ(b.version, is.version) {
 		out = append(out, difference{v1alpha1.ReasonVersionChanged, fmt.Sprintf("version %q, now %q", b.version,
 			is.version)})
 	}
-	if alike && differ(b.severity, is.severity) {
+	if b.plain == is.plain && differ(b.severity, is.severity) {
 		out = append(out, difference{v1alpha1.ReasonSeverityChanged, fmt.Sprintf("severity %s, now %s", b.severity,
 			is.severity)})
 	}

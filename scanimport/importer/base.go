@@ -370,17 +370,11 @@ func ownOf(results []reported, matches []match, issues func(known ResultSet) Dis
 }
 
 // otherThanMuted reports whether somebody muted the finding, but perhaps another problem than that of the result: the
-// result has other code, and with it the decision would be stale. As known from the base it would pass every gate, and
-// be muted after the merge. The code that the decision was about stays known, even if the base has changed it since.
+// result has other code. As known from the base it would pass every gate, and be muted after the merge. The code that
+// the decision was about stays known, even if the base has changed it since.
 func (m *match) otherThanMuted(result *v1alpha1.FindingSpec) bool {
-	if !m.inDoubt() || !m.otherCode() || findingstate.UserStatus(m.before) != v1alpha1.UserStatusMuted {
-		return false
-	}
-	merged := *m.before
-	merged.Spec = *result
-	merged.Spec.Triage = m.before.Spec.Triage
-	merged.Spec.Triage.Basis = findingstate.RestsOn(m.before)
-	return findingstate.Stale(&merged)
+	return m.inDoubt() && m.otherCode() && findingstate.UserStatus(m.before) == v1alpha1.UserStatusMuted &&
+		findingstate.OtherCode(m.before, result)
 }
 
 // inDoubt reports whether the result may be a different problem than its finding.

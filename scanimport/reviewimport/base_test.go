@@ -247,6 +247,9 @@ func TestOtherCodeInThePlaceOfAMutedFindingIsAnIssue(t *testing.T) {
 			func(spec *v1alpha1.FindingSpec) { spec.Triage.Basis = "" }, "10 eval:eval(b)", 0},
 		{"the base has changed since, in another way", nil, "10 eval:eval(c)", "10 eval:eval(a)", nil, "10 eval:eval(b)", 0},
 		{"the base has changed since, and the branch has not", nil, "10 eval:eval(c)", "10 eval:eval(a)", nil, "10 eval:eval(a)", 1},
+		{"so it has, and the severity has changed", nil, "10 eval:eval(c)", "10 eval:eval(a)", func(spec *v1alpha1.FindingSpec) {
+			spec.Triage.Basis = strings.Replace(spec.Triage.Basis, "high", "low", 1)
+		}, "10 eval:eval(a)", 1},
 		{"nobody muted it", nil, "10 eval:eval(a)", "", nil, "14 eval:eval(b)", 1},
 		{"it is confirmed", nil, "10 eval:eval(a)", "10 eval:eval(a)",
 			func(spec *v1alpha1.FindingSpec) { spec.Triage.UserStatus = v1alpha1.UserStatusActive }, "14 eval:eval(b)", 1},
