@@ -346,6 +346,10 @@ type ScanReviewResult struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Unsuppressed int32 `json:"unsuppressed,omitempty"`
+	// replaced is how many results count as issues because a finding that is muted in the base branch has other code.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Replaced int32 `json:"replaced,omitempty"`
 	// fixed is the number of findings of the base branch that the commit does not show.
 	// +kubebuilder:validation:Minimum=0
 	// +optional

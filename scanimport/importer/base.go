@@ -58,6 +58,8 @@ type Compared struct {
 	InDoubt int
 	// Unsuppressed counts those that the base suppresses in the source, and the commit does not.
 	Unsuppressed int
+	// Replaced counts results that are not known, because they have other code than a muted finding of the base.
+	Replaced int
 	// Fixed counts findings that are open in the base, belong to the reviewed analyses, and are not reported. Examples
 	// lists some of them.
 	Fixed    int
@@ -182,8 +184,6 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 	if err != nil {
 		return err
 	}
-	unreported := ofJobs(batches, past, findings)
-	analyses := map[problemAtLine][]string{} // of the reported findings
 	var own func(known ResultSet) Distances
 	if b.Own != nil {
 		own = b.Own(batches[0].Tool)
@@ -192,17 +192,21 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 	// A doubtful match counts as known, so require the same subject: another resource or package would pass a gate unseen.
 	k := &known{findings: findings, foreign: foreignTo(otherAnalysis, covered.excludes), review: true}
 	out.warnOfForeign(batches[0], past, findings, otherAnalysis)
-	results, matches := pairBase(results, k, own)
+	replaced := map[string]match{}
+	results, matches := pairBase(results, k, own, replaced)
 	out.warnOfUnsuppressed(batches[0].Tool, results, matches)
+	out.warnOfReplaced(batches[0].Tool, replaced)
 	out.warnOfRenamedProjects(b, batches[0].Tool, results, matches, slices.DeleteFunc(slices.Clone(findings),
 		func(f v1alpha1.Finding) bool { return otherAnalysis(&f) || !covered.excludes(f.Spec.ProjectRef) }))
+	var reported []*v1alpha1.Finding
+	for _, m := range replaced { // an import would not close it
+		reported = append(reported, m.before)
+	}
 	for i, m := range matches {
 		if m.before == nil {
 			continue
 		}
-		delete(unreported, m.before.Name)
-		problem := atLine(&m.before.Spec)
-		analyses[problem] = append(analyses[problem], m.before.Spec.Analysis)
+		reported = append(reported, m.before)
 		if results[i].spec.Suppression == nil { // what the source suppresses is no issue, known or not
 			out.Known[results[i].at()] = true
 			if m.doubt != "" {
@@ -210,17 +214,7 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 			}
 		}
 	}
-	var fixed []*v1alpha1.Finding
-	for i := range findings {
-		// A finding of another analysis is not fixed, because the results of all analyses are merged. Nor is one of a project
-		// that was not scanned.
-		spec := &findings[i].Spec
-		other := func(analysis string) bool { return analysis != spec.Analysis }
-		gone := unreported[findings[i].Name] && !covered.excludes(spec.ProjectRef)
-		if gone && !slices.ContainsFunc(analyses[atLine(spec)], other) && b.hadOpen(&findings[i]) {
-			fixed = append(fixed, &findings[i])
-		}
-	}
+	fixed := b.fixed(covered, past, findings, reported)
 	if covered.unknown {
 		out.warnOfUnknownProject(batches[0].Tool, fixed)
 	} else {
@@ -311,15 +305,33 @@ func (out *Compared) warnOfUnsuppressed(tool string, results []reported, matches
 	}
 }
 
+// warnOfReplaced counts the results that are issues because they have other code than a muted finding of the base, and
+// warns of them: the pull request may not have changed that code.
+func (out *Compared) warnOfReplaced(tool string, replaced map[string]match) {
+	if len(replaced) == 0 {
+		return
+	}
+	var places []string
+	for _, m := range replaced {
+		places = append(places, cmp.Or(m.is.Path, string(m.before.Spec.RuleID)))
+	}
+	out.Replaced += len(replaced)
+	out.Warnings = append(out.Warnings, fmt.Sprintf("Results of %s with other code in the place of findings that are muted in the "+
+		"base: %d. They count as issues. If the pull request did not change this code, update its branch, or import the "+
+		"base with the same version of the scanner. The first is in %s", tool, len(replaced), slices.Min(places)))
+}
+
 // pairBase matches the results with the findings, and returns the matched results. A result that is an issue, or is at
 // least as near to one, takes no finding in doubt. The findings are then matched again without all results that stay
 // issues: another result may take such a finding, but none of the issues may take one just because fewer results are
-// left. issues is what Base.Own returns for the tool, or nil.
-func pairBase(results []reported, k *known, issues func(known ResultSet) Distances) ([]reported, []match) {
+// left. issues is what Base.Own returns for the tool, or nil. replaced gets the matches that do not count, because they
+// are otherThanMuted, by finding.
+func pairBase(results []reported, k *known, issues func(known ResultSet) Distances,
+	replaced map[string]match) ([]reported, []match) {
 	matches := pair(results, k, nil)
-	for i := range matches {
-		if matches[i].otherThanMuted(&results[i].spec) {
-			matches[i] = match{}
+	for i, m := range matches {
+		if m.otherThanMuted(&results[i].spec) {
+			replaced[m.before.Name], matches[i] = m, match{}
 		}
 	}
 	distances := ownOf(results, matches, issues)
@@ -336,7 +348,7 @@ func pairBase(results []reported, k *known, issues func(known ResultSet) Distanc
 	if !inDoubt {
 		return results, matches
 	}
-	return pairBase(others, k, issues)
+	return pairBase(others, k, issues, replaced)
 }
 
 // ownOf returns the results that are, or may be, open issues of the pull request. Similar results are ambiguous, so it
@@ -371,10 +383,10 @@ func ownOf(results []reported, matches []match, issues func(known ResultSet) Dis
 
 // otherThanMuted reports whether somebody muted the finding, but perhaps another problem than that of the result: the
 // result has other code. As known from the base it would pass every gate, and be muted after the merge. The code that
-// the decision was about stays known, even if the base has changed it since.
+// the decision was about stays known, even if the base has changed it since. What the source suppresses is no issue.
 func (m *match) otherThanMuted(result *v1alpha1.FindingSpec) bool {
-	return m.inDoubt() && m.otherCode() && findingstate.UserStatus(m.before) == v1alpha1.UserStatusMuted &&
-		findingstate.OtherCode(m.before, result)
+	return m.inDoubt() && m.otherCode() && result.Suppression == nil &&
+		findingstate.UserStatus(m.before) == v1alpha1.UserStatusMuted && findingstate.OtherCode(m.before, result)
 }
 
 // inDoubt reports whether the result may be a different problem than its finding.
@@ -525,6 +537,30 @@ func ofJobs(batches []*Batch, past history, findings []v1alpha1.Finding) map[str
 		}
 	}
 	return names
+}
+
+// fixed returns the findings that the batches' scan jobs would close, because they are not among the reported ones, and
+// that were open when the pull request began.
+func (b Base) fixed(covered coverage, past history, findings []v1alpha1.Finding,
+	reported []*v1alpha1.Finding) (out []*v1alpha1.Finding) {
+	unreported := ofJobs(covered.batches, past, findings)
+	analyses := map[problemAtLine][]string{} // of the reported findings
+	for _, f := range reported {
+		delete(unreported, f.Name)
+		problem := atLine(&f.Spec)
+		analyses[problem] = append(analyses[problem], f.Spec.Analysis)
+	}
+	for i := range findings {
+		// A finding of another analysis is not fixed, because the results of all analyses are merged. Nor is one of a project
+		// that was not scanned.
+		spec := &findings[i].Spec
+		other := func(analysis string) bool { return analysis != spec.Analysis }
+		gone := unreported[findings[i].Name] && !covered.excludes(spec.ProjectRef)
+		if gone && !slices.ContainsFunc(analyses[atLine(spec)], other) && b.hadOpen(&findings[i]) {
+			out = append(out, &findings[i])
+		}
+	}
+	return out
 }
 
 // hadOpen reports whether the finding is open, and was when the pull request began.

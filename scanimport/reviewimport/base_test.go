@@ -16,6 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -229,6 +230,11 @@ func mutedAfter(f, decided *found) {
 	f.Facts.Triage = v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusMuted, Basis: findingstate.Basis(&decided.Facts)}
 }
 
+// closedSince closes a finding of the base after the pull request began.
+func closedSince(spec *v1alpha1.FindingSpec) {
+	spec.Closed = &v1alpha1.FindingClosure{ScanID: "s-2", At: v1alpha1.NewTime(start.Add(30 * time.Minute))}
+}
+
 // It would pass the gate as known from the base, and be muted after the merge.
 func TestOtherCodeInThePlaceOfAMutedFindingIsAnIssue(t *testing.T) {
 	for _, tc := range []struct {
@@ -270,20 +276,72 @@ func TestOtherCodeInThePlaceOfAMutedFindingIsAnIssue(t *testing.T) {
 		im := New(c.serve(t, base, start.Add(-time.Hour)), pr, Options{DryRun: true})
 		s, err := im.Import(t.Context(), &Commit{SHA: "c1", ReviewedAt: start.Add(time.Hour)}, []*importer.Batch{batchOf("ESLint", tc.result)})
 		harness.Must(t, err)
-		harness.Same(t, tc.reason+": known, open", [2]int{tc.known, 1 - tc.known}, [2]int{s.Base.Known, s.Open})
+		harness.Same(t, tc.reason+": known, open, replaced, fixed", [4]int{tc.known, 1 - tc.known, 1 - tc.known, 0},
+			[4]int{s.Base.Known, s.Open, s.Base.Replaced, s.Base.Fixed})
+		warned := strings.HasPrefix(strings.Join(s.Warnings, "\n"), "Results of ESLint with other code in the place of findings that are muted in the base: 1.")
+		harness.Same(t, tc.reason+": warned", tc.known == 0, warned)
 	}
+}
+
+// A merge would reopen it muted.
+func TestOtherCodeOfAMutedFindingThatIsClosedSinceIsAnIssueUnlessItIsCertainlyTheSame(t *testing.T) {
+	at := func(place string) *importer.Batch {
+		batch := batchOf("ESLint", place)
+		batch.Results[0].Fingerprints = map[string]string{"primaryLocationLineHash": "f00"}
+		return batch
+	}
+	for _, tc := range []struct {
+		reason string
+		closed bool
+		result string
+		known  int
+	}{
+		{"open, and at another line", false, "14 eval:eval(b)", 1},
+		{"closed, and at another line", true, "14 eval:eval(b)", 0},
+		{"closed, and at its line", true, "10 eval:eval(b)", 1},
+	} {
+		base := describedBy(at("10 eval:eval(a)"))
+		mutedAfter(&base[0], &base[0])
+		if tc.closed {
+			closedSince(&base[0].Facts)
+		}
+		c := newCluster()
+		c.importsResults(t, "c0", nil, nil)
+		im := New(c.serve(t, base, start.Add(-time.Hour)), pr, Options{DryRun: true})
+		s, err := im.Import(t.Context(), &Commit{SHA: "c1", ReviewedAt: start.Add(time.Hour)}, []*importer.Batch{at(tc.result)})
+		harness.Must(t, err)
+		harness.Same(t, tc.reason+": known, in doubt, open", [3]int{tc.known, 0, 1 - tc.known}, [3]int{s.Base.Known, s.Base.InDoubt, s.Open})
+	}
+}
+
+func TestASuppressedResultInThePlaceOfAMutedFindingFixesNothing(t *testing.T) {
+	base := results("10 eval:eval(a)")
+	mutedAfter(&base[0], &base[0])
+	batch := batchOf("ESLint", "10 eval:eval(a) // nosec")
+	batch.Results[0].Suppression = &sarif.Suppression{InSource: true}
+	batch.Results, batch.Suppressed = nil, batch.Results
+	c := newCluster()
+	c.importsResults(t, "c0", nil, nil)
+	im := New(c.serve(t, base, start.Add(-time.Hour)), pr, Options{DryRun: true})
+	s, err := im.Import(t.Context(), &Commit{SHA: "c1", ReviewedAt: start.Add(time.Hour)}, []*importer.Batch{batch})
+	harness.Must(t, err)
+	harness.Same(t, "open, replaced, fixed", [3]int{}, [3]int{s.Open, s.Base.Replaced, s.Base.Fixed})
 }
 
 func TestAnotherSecretBesideAMaskIsKnownFromTheBaseInDoubtUnlessItIsMuted(t *testing.T) {
 	const dummy, secret = `pw = "dummy" # ***`, `pw = "real" # ***`
 	for _, tc := range []struct {
 		code                 string
-		muted                bool
+		muted, closed        bool
 		known, inDoubt, open int
 	}{
-		{dummy, false, 1, 0, 0}, {secret, false, 1, 1, 0}, {dummy, true, 1, 0, 0}, {secret, true, 0, 0, 1},
+		{dummy, false, false, 1, 0, 0}, {secret, false, false, 1, 1, 0}, {dummy, true, false, 1, 0, 0},
+		{secret, true, false, 0, 0, 1}, {secret, true, true, 0, 0, 1},
 	} {
 		base := describedBy(secretWith(dummy))
+		if tc.closed {
+			closedSince(&base[0].Facts)
+		}
 		if tc.muted {
 			mutedAfter(&base[0], &base[0])
 		}
@@ -292,7 +350,7 @@ func TestAnotherSecretBesideAMaskIsKnownFromTheBaseInDoubtUnlessItIsMuted(t *tes
 		im := New(c.serve(t, base, start.Add(-time.Hour)), pr, Options{DryRun: true})
 		s, err := im.Import(t.Context(), &Commit{SHA: "c1", ReviewedAt: start.Add(time.Hour)}, []*importer.Batch{secretWith(tc.code)})
 		harness.Must(t, err)
-		harness.Same(t, fmt.Sprintf("%s, muted %t: known, in doubt, open", tc.code, tc.muted), [3]int{tc.known, tc.inDoubt, tc.open}, [3]int{s.Base.Known, s.Base.InDoubt, s.Open})
+		harness.Same(t, fmt.Sprintf("%s, muted %t, closed %t: known, in doubt, open", tc.code, tc.muted, tc.closed), [3]int{tc.known, tc.inDoubt, tc.open}, [3]int{s.Base.Known, s.Base.InDoubt, s.Open})
 	}
 }
 

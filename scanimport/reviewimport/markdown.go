@@ -83,6 +83,10 @@ func (s *Summary) base(b *bytes.Buffer) {
 	if s.Base.Unsuppressed > 0 {
 		fmt.Fprintf(b, " Known results that the base suppresses in its source, but this commit does not: %d.", s.Base.Unsuppressed)
 	}
+	if s.Base.Replaced > 0 {
+		fmt.Fprintf(b, " Issues with other code in the place of findings that are muted in the base: %d. If the pull request "+
+			"did not change this code, update its branch.", s.Base.Replaced)
+	}
 	b.WriteString("\n\n")
 	for i, scan := range s.Base.Unscanned {
 		if i == maxLines {

@@ -17,7 +17,7 @@ func TestMarkdownOfAReview(t *testing.T) {
 			{Severity: v1alpha1.LevelHigh, Title: "SQL injection", Place: "src/a.go:12", New: true},
 			{Severity: v1alpha1.LevelLow, Title: "Weak hash"},
 		},
-		Base: &BaseSummary{Known: 77, InDoubt: 2, Unsuppressed: 3, Fixed: 1, Unscanned: []string{"gosec (Code)"}},
+		Base: &BaseSummary{Known: 77, InDoubt: 2, Unsuppressed: 3, Replaced: 4, Fixed: 1, Unscanned: []string{"gosec (Code)"}},
 	}
 	s.Gate = GateHigh.Judge(s)
 	want := "### Security review of pull request 412\n\n" +
@@ -26,7 +26,9 @@ func TestMarkdownOfAReview(t *testing.T) {
 		"- **high** `SQL injection` in `src/a.go:12` (new in this commit)\n- **low** `Weak hash`\n\n" +
 		"Fixed by this pull request: 1 finding of the base. Known from the base: 77 results." +
 		" 2 of them may be another problem of the same kind: their code or place changed." +
-		" Known results that the base suppresses in its source, but this commit does not: 3.\n\n" +
+		" Known results that the base suppresses in its source, but this commit does not: 3." +
+		" Issues with other code in the place of findings that are muted in the base: 4. If the pull request did not " +
+		"change this code, update its branch.\n\n" +
 		"The base was never scanned with `gosec (Code)`: all its results count as new.\n\n" +
 		"Resolved by this commit: 1 issue of earlier ones.\n\nCommit `1c2d3e4f`\n"
 	harness.Same(t, "comment", want, string(s.Markdown()))

@@ -152,7 +152,7 @@ func (s *Summary) result() *v1alpha1.ScanReviewResult {
 	}
 	if base := s.Base; base != nil {
 		r.Known, r.InDoubt, r.Fixed = count(base.Known), count(base.InDoubt), count(base.Fixed)
-		r.Unsuppressed = count(base.Unsuppressed)
+		r.Unsuppressed, r.Replaced = count(base.Unsuppressed), count(base.Replaced)
 		for _, scan := range base.Unscanned[:min(len(base.Unscanned), v1alpha1.MaxScanReviewUnscanned)] {
 			r.Unscanned = append(r.Unscanned, importer.OneLine(scan, v1alpha1.MaxScanReviewScan))
 		}
@@ -205,7 +205,7 @@ func (s *Summary) restore(r *v1alpha1.ScanReviewResult) {
 	s.Open = s.OpenHigh + s.OpenMedium + s.OpenLow
 	s.Base = &BaseSummary{
 		Known: int(r.Known), InDoubt: int(r.InDoubt), Unsuppressed: int(r.Unsuppressed),
-		Fixed: int(r.Fixed), Unscanned: r.Unscanned,
+		Replaced: int(r.Replaced), Fixed: int(r.Fixed), Unscanned: r.Unscanned,
 	}
 	for _, issue := range r.Issues {
 		s.Issues = append(s.Issues, Issue{

@@ -108,7 +108,7 @@ func TestACommentNamesTheFileThatAScannerCouldNotRead(t *testing.T) {
 	s := newSummary(pr, batches)
 	recorder := New(c, pr, Options{Record: &Record{Gate: GateHigh}}).recorder(&Commit{SHA: "c0"}, batches, v1alpha1.ScanLease{})
 	harness.Must(t, recorder.during(t.Context(), s, func() error {
-		s.Base, s.Commit, s.Gate = &BaseSummary{Known: 3, InDoubt: 2, Unsuppressed: 1, Fixed: 4}, "c0", GateHigh.Judge(s)
+		s.Base, s.Commit, s.Gate = &BaseSummary{Known: 3, InDoubt: 2, Unsuppressed: 1, Replaced: 5, Fixed: 4}, "c0", GateHigh.Judge(s)
 		s.Warnings = append(s.Warnings, "a warning of the importer") // it may quote what readers of the comment may not see
 		return nil
 	}))

@@ -84,6 +84,8 @@ type BaseSummary struct {
 	InDoubt int `json:"inDoubt,omitempty"`
 	// Unsuppressed counts those that the base suppresses in the source, and the commit does not.
 	Unsuppressed int `json:"unsuppressed,omitempty"`
+	// Replaced counts results that are issues, because they have other code than a muted finding of the base.
+	Replaced int `json:"replaced,omitempty"`
 	// Fixed counts the base's findings that are not among the results; FixedExamples lists at most importer.MaxChanges
 	// of them.
 	Fixed         int               `json:"fixed"`
@@ -317,7 +319,7 @@ func (s *Summary) compare(base *importer.Compared, batches []*importer.Batch) {
 		return // nothing was scanned
 	}
 	s.Base = &BaseSummary{
-		Known: s.known, InDoubt: base.InDoubt, Unsuppressed: base.Unsuppressed,
+		Known: s.known, InDoubt: base.InDoubt, Unsuppressed: base.Unsuppressed, Replaced: base.Replaced,
 		Fixed: base.Fixed, FixedExamples: base.Examples, Unscanned: base.Unscanned,
 	}
 }
