@@ -27,8 +27,8 @@ type Base struct {
 	// it is unknown which one was scanned, and no finding counts as fixed. If Scanned is nil, any project may have been
 	// scanned.
 	Scanned func(batches []*Batch) (scanned map[string]bool, all bool)
-	// Held reports whether a file is in the folder of a project of the repository. Set it with Scanned.
-	Held func(file string) bool
+	// Holding returns the projects of the repository in whose folder a file is. Set it with Scanned.
+	Holding func(file string) []string
 	// Since is when the pull request began. A finding closed later still counts as present in the base; one detected or
 	// reopened later cannot have been fixed by the pull request.
 	Since time.Time
@@ -178,9 +178,8 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 	places map[*Batch]int, past history, findings []v1alpha1.Finding) error {
 	batches := covered.batches
 	out.warnOfUnscanned(batches, past, findings)
-	out.warnOfProjects(covered, past, findings)
 	out.warnOfCategory(batches[0], past)
-	results, err := b.report(ctx, repository, batches, places)
+	all, err := b.report(ctx, repository, batches, places)
 	if err != nil {
 		return err
 	}
@@ -193,7 +192,7 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 	k := &known{findings: findings, foreign: foreignTo(otherAnalysis, covered.excludes), review: true}
 	out.warnOfForeign(batches[0], past, findings, otherAnalysis)
 	replaced := map[string]match{}
-	results, matches := pairBase(results, k, own, replaced)
+	results, matches := pairBase(all, k, own, replaced)
 	out.warnOfUnsuppressed(batches[0].Tool, results, matches)
 	out.warnOfReplaced(batches[0].Tool, replaced)
 	out.warnOfRenamedProjects(b, batches[0].Tool, results, matches, slices.DeleteFunc(slices.Clone(findings),
@@ -214,6 +213,7 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 			}
 		}
 	}
+	out.warnOfProjects(b, covered, past, findings, all)
 	fixed := b.fixed(covered, past, findings, reported)
 	if covered.unknown {
 		out.warnOfUnknownProject(batches[0].Tool, fixed)
@@ -236,22 +236,39 @@ func (out *Compared) warnOfUnscanned(batches []*Batch, past history, findings []
 	}
 }
 
-// warnOfProjects names the scanned projects of which the base has neither a successful scan nor a finding, if it has a
-// scan of another project.
-func (out *Compared) warnOfProjects(covered coverage, past history, findings []v1alpha1.Finding) {
-	left := maps.Clone(covered.scanned)
+// warnOfProjects names the projects whose folders hold new results, and of which the base has neither a successful scan
+// nor a finding, if it has one of another scanned project. A project that shares its folder with that one is not named.
+func (out *Compared) warnOfProjects(b Base, covered coverage, past history, findings []v1alpha1.Finding,
+	results []reported) {
+	if len(covered.scanned) == 0 || !past.succeeded() {
+		return
+	}
+	inBase := map[string]bool{}
 	for _, scan := range past {
 		if scan.succeeded {
-			delete(left, string(scan.project))
+			inBase[string(scan.project)] = true
 		}
 	}
 	for i := range findings {
-		delete(left, string(findings[i].Spec.ProjectRef.Name))
+		inBase[string(findings[i].Spec.ProjectRef.Name)] = true
 	}
-	if past.succeeded() && len(left) > 0 {
-		out.Warnings = append(out.Warnings, fmt.Sprintf("The base has no successful scan with %s of these projects, so all their "+
-			"results count as new: %s. If they were never scanned, import a scan of the base branch",
-			covered.batches[0].Tool, strings.Join(slices.Sorted(maps.Keys(left)), ", ")))
+	missing := map[string]bool{}
+	for _, r := range results {
+		if r.spec.Suppression != nil || out.Known[r.at()] {
+			continue
+		}
+		projects := b.Holding(r.result.Location.File())
+		if slices.ContainsFunc(projects, func(project string) bool { return inBase[project] }) {
+			continue
+		}
+		for _, project := range projects {
+			missing[project] = true
+		}
+	}
+	if len(missing) > 0 {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("The base has no successful scan with %s of these projects: %s. Their "+
+			"results count as new. If the base was never scanned there, import a scan of it. If it was, and nothing was found, have "+
+			"the tool list the files that it scanned", covered.batches[0].Tool, strings.Join(slices.Sorted(maps.Keys(missing)), ", ")))
 	}
 }
 
@@ -474,7 +491,7 @@ func (out *Compared) warnOfRenamedProjects(b Base, tool string, results []report
 	for i, m := range matches {
 		r := &results[i]
 		like := open[inAnyFolder(&r.spec)]
-		if len(like) == 0 || m.before != nil || r.spec.Suppression != nil || b.Held(r.result.Location.File()) {
+		if len(like) == 0 || m.before != nil || r.spec.Suppression != nil || len(b.Holding(r.result.Location.File())) > 0 {
 			continue
 		}
 		for project, left := range like {

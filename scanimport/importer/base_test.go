@@ -51,28 +51,39 @@ func TestAProjectThatTheBaseNeverScannedIsNamed(t *testing.T) {
 	}
 	ofWeb := v1alpha1.Finding{}
 	ofWeb.Spec.ProjectRef.Name = "web"
-	api := scan("s-1", "api", v1alpha1.ScanSucceeded)
+	api := []v1alpha1.Scan{scan("s-1", "api", v1alpha1.ScanSucceeded)}
+	suppressed := inFile("web/a.go", "x()", 5)
+	suppressed.Suppression = &sarif.Suppression{InSource: true}
+	inWeb := []sarif.Result{inFile("web/a.go", "x()", 5)}
 	for _, tc := range []struct {
 		reason   string
 		scans    []v1alpha1.Scan
 		findings []v1alpha1.Finding
+		results  []sarif.Result
 		warned   bool
 	}{
-		{"it has neither a scan nor a finding", []v1alpha1.Scan{api}, nil, true},
-		{"its only scan failed", []v1alpha1.Scan{api, scan("s-2", "web", v1alpha1.ScanFailed)}, nil, true},
-		{"its scan found nothing", []v1alpha1.Scan{api, scan("s-2", "web", v1alpha1.ScanSucceeded)}, nil, false},
-		{"its scans are deleted", []v1alpha1.Scan{api}, []v1alpha1.Finding{ofWeb}, false},
-		{"no project was scanned", nil, nil, false},
+		{"it has neither a scan nor a finding", api, nil, inWeb, true},
+		{"its only scan failed", append(api, scan("s-2", "web", v1alpha1.ScanFailed)), nil, inWeb, true},
+		{"its scan found nothing", append(api, scan("s-2", "web", v1alpha1.ScanSucceeded)), nil, inWeb, false},
+		{"its scans are deleted", api, []v1alpha1.Finding{ofWeb}, inWeb, false},
+		{"no project was scanned", nil, nil, inWeb, false},
+		{"it has no result", api, nil, []sarif.Result{inFile("api/a.go", "x()", 5)}, false},
+		{"its only result is suppressed", api, nil, []sarif.Result{suppressed}, false},
+		{"its folder was scanned as another project", api, nil, []sarif.Result{inFile("both/a.go", "x()", 5)}, false},
 	} {
 		past, out := history{}, &Compared{Known: ResultSet{}}
 		past.add(tc.scans)
-		covered := coverage{batches: []*Batch{{Tool: "lint"}}, scanned: map[string]bool{"api": true, "web": true}}
-		harness.Must(t, out.compare(t.Context(), Base{}, &v1alpha1.Repository{}, covered, nil, past, tc.findings))
-		want := map[bool]string{true: "The base has no successful scan with lint of these projects, so all their results count as new: web."}[tc.warned]
+		batch := suppressing(tc.results...)
+		covered := coverage{batches: []*Batch{batch}, scanned: map[string]bool{"api": true, "web": true}}
+		base := Base{Holding: func(file string) []string {
+			folder, _, _ := strings.Cut(file, "/")
+			return map[string][]string{"api": {"api"}, "web": {"web"}, "both": {"api", "web"}}[folder]
+		}}
+		harness.Must(t, out.compare(t.Context(), base, &v1alpha1.Repository{}, covered, nil, past, tc.findings))
+		want := map[bool]string{true: "The base has no successful scan with lint of these projects: web. Their results count as new."}[tc.warned]
 		if warned := strings.Join(out.Warnings, "\n"); !strings.HasPrefix(warned, want) || want == "" && strings.Contains(warned, "projects") {
 			t.Errorf("%s: warnings %q, want %q", tc.reason, warned, want)
 		}
-		harness.Same(t, tc.reason+": projects", map[string]bool{"api": true, "web": true}, covered.scanned)
 	}
 }
 
@@ -206,7 +217,12 @@ func TestAFindingOfAnotherAnalysisIsNotKnownToHaveMoved(t *testing.T) {
 	// The scanned projects do not include that of the findings, but a result belongs to none.
 	l.memory.scans["lint"]["s-api"] = pastScan{series: series{v1alpha1.CategoryPackage, "a"}, project: "api", succeeded: true}
 	base.Scanned = func([]*Batch) (map[string]bool, bool) { return map[string]bool{"api": true}, true }
-	base.Held = func(file string) bool { return strings.HasPrefix(file, "api/") }
+	base.Holding = func(file string) []string {
+		if strings.HasPrefix(file, "api/") {
+			return []string{"api"}
+		}
+		return nil
+	}
 	for path, want := range map[string]struct{ known, warnings int }{"b/lock": {0, 1}, "a/lock": {2, 0}, "api/lock": {0, 0}} {
 		out := compared(&Batch{Category: v1alpha1.CategoryPackage, OfFiles: []string{"a"}, Results: in(path)}, l.there()...)
 		harness.Same(t, path+" of another project: known", want.known, len(out.Known))

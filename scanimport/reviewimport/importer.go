@@ -252,8 +252,7 @@ func (im *Importer) base(ctx context.Context, began time.Time) (importer.Base, e
 	if err != nil {
 		return base, err
 	}
-	base.Scanned = projects.Scanned
-	base.Held = func(file string) bool { return len(projects.Holding(file)) > 0 }
+	base.Scanned, base.Holding = projects.Scanned, projects.Holding
 	return base, nil
 }
 
