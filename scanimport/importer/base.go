@@ -580,7 +580,8 @@ func (b Base) fixed(covered coverage, past history, findings []v1alpha1.Finding,
 	return out
 }
 
-// hadOpen reports whether the finding is open, and was when the pull request began.
+// hadOpen reports whether the finding is open, and was when the pull request began. It may wrongly report false, which
+// counts too few as fixed: older transitions are not kept, and they have the time at which the controllers saw them.
 func (b Base) hadOpen(f *v1alpha1.Finding) bool {
 	next := slices.IndexFunc(f.Status.Transitions, func(t v1alpha1.Transition) bool {
 		return t.At.After(b.Since) && (t.Type == v1alpha1.TransitionClosed || t.Type == v1alpha1.TransitionReopened)

@@ -182,10 +182,13 @@ func (im *Importer) record(ctx context.Context, repository *v1alpha1.Repository,
 			return err
 		}
 	}
+	now := apitime.Now()
+	if err := im.pr.refuseOpenedAt(now); err != nil {
+		return err
+	}
 	if err := im.pr.refuseAnother(review, repository, commit); err != nil {
 		return err
 	}
-	now := apitime.Now()
 	next, err := nextReview(specOf(review), im.pr, repository, commit, now)
 	if err != nil {
 		return err

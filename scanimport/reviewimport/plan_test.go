@@ -629,16 +629,6 @@ func TestAPullRequestKeepsWhatIsNotSaidAnew(t *testing.T) {
 	if err != nil || other.PRTitle != "other" || other.PRAuthor != "al" || other.Provider != "gitlab" || other.PRStatus != v1alpha1.PullRequestMerged {
 		t.Errorf("all is said anew: %+v, %v", other, err)
 	}
-	said.OpenedAt = start.Add(4 * time.Minute) // clocks differ
-	_, err = nextReview(&other, said, shop, nil, start)
-	harness.NoError(t, "a little ahead", err)
-	said.OpenedAt = start.Add(6 * time.Minute)
-	_, err = nextReview(&other, said, shop, nil, start)
-	harness.ErrorContains(t, "opened in the future", err, "the pull request cannot have been opened at")
-	said.OpenedAt = time.Unix(0, 0)
-	_, err = nextReview(&other, said, shop, nil, start)
-	harness.ErrorContains(t, "opened in 1970", err, "leave out a time that is not known")
-	said.OpenedAt = time.Time{}
 	said.Status = v1alpha1.PullRequestClosed
 	_, err = nextReview(&other, said, shop, nil, start)
 	const merged = "leave out --status (over REST pr_status). If the status was recorded by mistake, have a cluster " +
@@ -653,7 +643,7 @@ func TestAPullRequestKeepsWhatIsNotSaidAnew(t *testing.T) {
 // A repository that has moved numbers its pull requests from 1 again. What the base has closed since the earlier one
 // would count as known.
 func TestTheReviewOfAnEarlierPullRequestTakesNoCommit(t *testing.T) {
-	const earlier = "as after a move of the repository, have a cluster administrator delete the review: kubectl delete review "
+	const earlier = ". If the review is that of an earlier pull request with this number, as after a move of the repository, have a cluster administrator delete the review: kubectl delete review "
 	for _, tc := range []struct {
 		reason          string
 		opened          time.Duration // after the review was created
@@ -666,11 +656,12 @@ func TestTheReviewOfAnEarlierPullRequestTakesNoCommit(t *testing.T) {
 		{"opened later", 6 * time.Minute, "github", "", "c1", "the pull request was opened at 2026-02-01T10:06:00Z, after its review was created (2026-02-01T10:00:00Z)"},
 		{"opened later, by a wrong clock", 6 * time.Minute, "github", "", "c0", ""},
 		{"of another provider", -time.Hour, "gitlab", "", "c1", `its review names the provider "gitlab", but the pull request is at "github"`},
-		{"given as of another provider", -time.Hour, "github", "gitlab", "c1", `--repository shop --pr 7 --provider "gitlab" -n org-acme`},
+		{"given as of another provider", -time.Hour, "github", "gitlab", "c1", `If it is the same pull request, record the provider "gitlab" first, without a commit: kubectl findings review --repository shop --pr 7 --provider gitlab -n org-acme`},
 		{"given as of its provider", -time.Hour, "gitlab", "gitlab", "c1", ""},
 		{"written in another way", -time.Hour, "GitHub", "", "c1", ""},
 		{"of a provider that is not known", -time.Hour, "", "", "c1", ""},
 		{"of another provider, and the commit is known", -time.Hour, "gitlab", "", "c0", ""},
+		{"given as one that a shell would change", -time.Hour, "github", "$(id)", "c1", `record the provider "$(id)" first, without a commit. If the review`},
 	} {
 		c := newCluster()
 		c.importsResults(t, "c0", nil, nil)
@@ -682,6 +673,22 @@ func TestTheReviewOfAnEarlierPullRequestTakesNoCommit(t *testing.T) {
 		if tc.refused != "" {
 			harness.ErrorContains(t, tc.reason, err, earlier+Name("shop", 7))
 		}
+	}
+}
+
+// Whoever reads that the review is that of another pull request may have it deleted.
+func TestATimeAtWhichNoPullRequestWasOpenedIsRefused(t *testing.T) {
+	for want, opened := range map[string]time.Time{
+		"after its review was created":       time.Now().Add(importer.ClockSkew / 2), // clocks differ
+		"which is in the future":             time.Now().Add(2 * time.Hour),
+		"leave out a time that is not known": time.Unix(0, 0),
+	} {
+		c := newCluster()
+		c.importsResults(t, "c0", nil, nil)
+		pr := pr
+		pr.OpenedAt = opened
+		_, err := New(c.serve(t, nil, start), pr, Options{DryRun: true}).Import(t.Context(), &Commit{SHA: "c1"}, nil)
+		harness.ErrorContains(t, opened.String(), err, want)
 	}
 }
 

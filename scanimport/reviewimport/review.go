@@ -3,6 +3,7 @@ package reviewimport
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -103,29 +104,47 @@ func (pr *PullRequest) began(review *v1alpha1.Review, next *v1alpha1.ReviewSpec)
 	return at
 }
 
+// refuseOpenedAt returns a RefusedError if no pull request can have been opened at that time.
+func (pr *PullRequest) refuseOpenedAt(now time.Time) error {
+	switch at := pr.OpenedAt; {
+	case at.After(now.Add(importer.ClockSkew)): // or every finding of the base could count as fixed
+		return &importer.RefusedError{Reason: fmt.Sprintf("the pull request cannot have been opened at %s, which is in the future", at.UTC().Format(time.RFC3339))}
+	case !at.IsZero() && findingquery.IsUnset(at): // or every closed finding of the base would count as known
+		return &importer.RefusedError{Reason: fmt.Sprintf("the pull request cannot have been opened "+
+			"at %s: leave out a time that is not known", at.UTC().Format(time.RFC3339))}
+	}
+	return nil
+}
+
+// word matches a text that every shell reads as it is.
+var word = regexp.MustCompile(`^[\w.-]+$`)
+
 // refuseAnother returns a RefusedError if the review seems to be that of an earlier pull request with the same number,
-// because the repository has moved: it is older than the pull request, or has another provider. Findings that the base
-// has closed since would count as known, and decisions about the earlier pull request's issues as made for this one.
-// review may be nil. A commit that the review holds belongs to its pull request.
+// because the repository has moved: the review is older than the pull request, or has another provider. Findings that
+// the base has closed since would count as known, and decisions about the earlier pull request's issues as made for this
+// one. review may be nil. A commit that the review holds belongs to its pull request.
 func (pr *PullRequest) refuseAnother(review *v1alpha1.Review, repository *v1alpha1.Repository, commit *Commit) error {
 	if review == nil || commit == nil || contains(review.Spec.ReviewedCommits, commit.SHA) {
 		return nil
 	}
 	created, opened := review.CreationTimestamp.UTC(), pr.OpenedAt.UTC()
 	was, is := review.Spec.Provider, cmp.Or(importer.OneLine(pr.Provider, maxProvider), repository.Spec.Provider)
-	var because, otherwise string
+	var because, same string
 	switch {
 	case opened.After(created.Add(importer.ClockSkew)):
 		because = fmt.Sprintf("the pull request was opened at %s, after its review was created (%s)", opened.Format(time.RFC3339), created.Format(time.RFC3339))
-		otherwise = "correct --opened-at (over REST pr_opened_at)"
+		same = "correct --opened-at (over REST pr_opened_at)"
 	case was != "" && is != "" && !strings.EqualFold(was, is):
 		because = fmt.Sprintf("its review names the provider %q, but the pull request is at %q", was, is)
-		otherwise = fmt.Sprintf("record its provider first, without a commit: kubectl findings review --repository %s --pr %d --provider %q -n %s", pr.Repository, pr.Number, is, pr.Namespace)
+		same = fmt.Sprintf("record the provider %q first, without a commit", is)
+		if word.MatchString(is) {
+			same += fmt.Sprintf(": kubectl findings review --repository %s --pr %d --provider %s -n %s", pr.Repository, pr.Number, is, pr.Namespace)
+		}
 	default:
 		return nil
 	}
-	return &importer.RefusedError{Reason: fmt.Sprintf("a new commit of pull request %d of %s is refused, because %s. If that is the review of an earlier pull request, as after a move of the repository, %s%s. Otherwise %s",
-		pr.Number, pr.Repository, because, takeBack(*pr), losing, otherwise)}
+	return &importer.RefusedError{Reason: fmt.Sprintf("a new commit of pull request %d of %s is refused, because %s. If it is the same pull request, %s. If the review is that of an earlier pull request with this number, as after a move of the repository, %s%s",
+		pr.Number, pr.Repository, because, same, takeBack(*pr), losing)}
 }
 
 // nextReview returns the review's new spec; current is nil if the review does not exist. A commit that was reviewed
@@ -140,13 +159,6 @@ func nextReview(current *v1alpha1.ReviewSpec, pr PullRequest, repository *v1alph
 	}
 	if current != nil {
 		next = *current.DeepCopy()
-	}
-	switch at := pr.OpenedAt; {
-	case at.After(now.Add(importer.ClockSkew)): // or every finding of the base could count as fixed
-		return next, &importer.RefusedError{Reason: fmt.Sprintf("the pull request cannot have been opened at %s, which is in the future", at.UTC().Format(time.RFC3339))}
-	case !at.IsZero() && findingquery.IsUnset(at): // or every closed finding of the base would count as known
-		return next, &importer.RefusedError{Reason: fmt.Sprintf("the pull request cannot have been opened "+
-			"at %s: leave out a time that is not known", at.UTC().Format(time.RFC3339))}
 	}
 	next.PRTitle = cmp.Or(importer.OneLine(pr.Title, maxTitle), next.PRTitle)
 	next.PRAuthor = cmp.Or(importer.OneLine(pr.Author, maxAuthor), next.PRAuthor)
