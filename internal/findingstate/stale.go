@@ -45,8 +45,8 @@ func MayBeAnother(basis string, facts *v1alpha1.FindingSpec) bool {
 	return !version && !code && len(was.differences(facts)) == 0
 }
 
-// OtherCode reports whether the facts have other code than the decision about the finding is based on. Unknown code does
-// not count, nor does the code of a package whose version is known.
+// OtherCode reports whether the facts have other code than the decision about the finding is based on. Unknown code
+// does not count, nor does the code of a package whose version is known.
 func OtherCode(finding *v1alpha1.Finding, facts *v1alpha1.FindingSpec) bool {
 	return restsOn(finding).otherCode(basisOf(facts))
 }

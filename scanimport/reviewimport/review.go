@@ -121,8 +121,8 @@ var word = regexp.MustCompile(`^[\w.-]+$`)
 
 // refuseAnother returns a RefusedError if the review seems to be that of an earlier pull request with the same number,
 // because the repository has moved: the review is older than the pull request, or has another provider. Findings that
-// the base has closed since would count as known, and decisions about the earlier pull request's issues as made for this
-// one. review may be nil. A commit that the review holds belongs to its pull request.
+// the base has closed since would count as known, and decisions about the earlier pull request's issues as made for
+// this one. review may be nil. A commit that the review holds belongs to its pull request.
 func (pr *PullRequest) refuseAnother(review *v1alpha1.Review, repository *v1alpha1.Repository, commit *Commit) error {
 	if review == nil || commit == nil || contains(review.Spec.ReviewedCommits, commit.SHA) {
 		return nil
