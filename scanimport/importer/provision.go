@@ -52,6 +52,9 @@ func (p Provisioned) Warning(dryRun bool) string {
 	if p.HasNoBranch() {
 		text += ". It has no branch: until you set spec.scanBranch, uploads that name a branch are refused"
 	}
+	if hint := p.IfRenamed(); hint != "" {
+		text += "; " + hint
+	}
 	return text
 }
 
@@ -66,6 +69,14 @@ func Warnings(objects []Provisioned, dryRun bool) []string {
 
 // HasNoBranch reports whether the created object is a Repository without a branch: it refuses uploads that name one.
 func (p Provisioned) HasNoBranch() bool { return p.Kind == "Repository" && p.ScanBranch == "" }
+
+// IfRenamed returns what to do if the repository existed under another full name or address; empty for a Project.
+func (p Provisioned) IfRenamed() string {
+	if p.Kind != "Repository" {
+		return ""
+	}
+	return "if it was renamed or moved, its decisions are still with the earlier Repository: see docs/kinds/repository.md"
+}
 
 // Place is the target of an import as the user names it. Missing objects are created if the organization allows imports
 // to do so.

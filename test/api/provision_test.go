@@ -143,7 +143,8 @@ func TestAnUploadToAnUnknownIDCreatesTheRepository(t *testing.T) {
 	env.UseUp(t, "count/scans.appsec.dev", builder.Scan("probe", time.Now()).In(o.namespace).Build())
 	c.do(http.MethodPost, "/v2/repos/late/projects/app2/scans", strings.Replace(document, "acme/web", "acme/late", 1), asSARIF).
 		wants(http.StatusConflict, "no more scans").
-		says("repository late (acme/late) did not exist, and was created. It has no branch", "project app2 did not exist")
+		says("repository late (acme/late) did not exist, and was created. It has no branch",
+			"are refused; if it was renamed or moved, its decisions are still with the earlier Repository", "project app2 did not exist")
 }
 
 // Nothing is created if the organization has not allowed it, or under names that belong to another
