@@ -168,20 +168,20 @@ func find(ctx context.Context, c client.Client, kind string, key client.ObjectKe
 
 // noSuch returns the error for a required object that does not exist, which the ClusterRole of scanners cannot create.
 func noSuch(kind string, key client.ObjectKey) *RefusedError {
-	return &RefusedError{missing(kind, key) + mustExist(kind)}
+	return &RefusedError{missing(kind, key) + "; it must exist before the import; creating it " + requires(kind)}
 }
 
 // required adds to a message about a missing repository that is known by its full name how it can be found or created.
 func required(kind, reason string) *RefusedError {
-	return &RefusedError{reason + "; if one of them was renamed or moved, correct its spec.fullName and spec.url" +
-		mustExist(kind)}
+	return &RefusedError{reason + "; if one of them is this repository under an earlier name or address, " +
+		"have its spec.fullName and spec.url corrected (verb report on repositories); " +
+		"else create one before the import, which " + requires(kind)}
 }
 
-// mustExist returns how an object can be created.
-func mustExist(kind string) string {
-	return fmt.Sprintf("; it must exist before the import; "+
-		"creating it requires the verbs create and report on %s.appsec.dev (ClusterRole findings-admin), or spec.imports.create of the Organization, which lets imports create it",
-		kube.Resource(kindName(kind)))
+// requires returns what creating an object requires.
+func requires(kind string) string {
+	return fmt.Sprintf("requires the verbs create and report on %s.appsec.dev (ClusterRole findings-admin), "+
+		"or spec.imports.create of the Organization, which lets imports create it", kube.Resource(kindName(kind)))
 }
 
 // missing returns the message that an object does not exist, and how to list those that do.

@@ -60,7 +60,8 @@ func TestARepositoryThatIsGoneAgainIsNamedAsItWasGiven(t *testing.T) {
 	p := &provisioner{client: &Client{Client: c}, place: place, found: &Found{}}
 	err := p.createRepository(t.Context(), provision.Facts{FullName: place.Repository}, nil)
 	harness.ErrorContains(t, "the refusal", err, `there is no repository with spec.fullName "acme/shop" in namespace "org-acme": `+
-		"list them with `kubectl get repository -n org-acme`; if one of them was renamed or moved, correct its spec.fullName and spec.url; it must exist")
+		"list them with `kubectl get repository -n org-acme`; if one of them is this repository under an earlier name or address, "+
+		"have its spec.fullName and spec.url corrected (verb report on repositories); else create one before the import, which requires")
 }
 
 // Else nobody would learn that a misspelt name has made a repository.
