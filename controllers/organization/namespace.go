@@ -119,14 +119,16 @@ func terminating(namespace *corev1.Namespace, reason, message string) conditions
 		}
 	}
 	if held := foreignFinalizers(namespace); len(held) > 0 {
-		message += fmt.Sprintf(" Finalizers hold it or objects in it: %q. If that lasts, have whoever set them remove them.",
+		message += fmt.Sprintf(" The namespace, or objects in it, still have finalizers of other programs: %q. "+
+			"If that lasts, check that these programs run; the namespace's conditions name the kinds.",
 			conditions.Shortened(strings.Join(held, ", ")))
 	}
 	return conditions.NotReady(reason, message)
 }
 
-// foreignFinalizers returns the finalizers of others that hold the namespace or objects in it. Kubernetes lists the
-// latter in the message of a condition, each with the number of objects, which changes all the time and is left out.
+// foreignFinalizers returns the finalizers of others that hold the namespace or objects in it, each once. Kubernetes
+// lists the latter in the message of a condition, with the number of objects, which changes all the time and is left
+// out.
 func foreignFinalizers(namespace *corev1.Namespace) []string {
 	held := slices.Clone(namespace.Finalizers)
 	for _, condition := range namespace.Status.Conditions {
@@ -139,7 +141,9 @@ func foreignFinalizers(namespace *corev1.Namespace) []string {
 			held = append(held, finalizer)
 		}
 	}
-	return slices.DeleteFunc(held, func(f string) bool { return f == "" || f == v1alpha1.CleanupFinalizer })
+	held = slices.DeleteFunc(held, func(f string) bool { return f == "" || f == v1alpha1.CleanupFinalizer })
+	slices.Sort(held)
+	return slices.Compact(held)
 }
 
 // ours reports whether the namespace was created for this very Organization. An earlier Organization of the same name

@@ -429,7 +429,7 @@ func checkReadyMessage(t *testing.T, what string, organization *v1alpha1.Organiz
 func TestWhatKeepsANamespaceFromBeingEmptiedIsShown(t *testing.T) {
 	const fails, remain = ` Kubernetes fails to empty it: "legal hold".`, "Some content in the namespace has finalizers remaining: "
 	hold := func(finalizers string) string {
-		return fmt.Sprintf(" Finalizers hold it or objects in it: %q. If that lasts,", finalizers)
+		return fmt.Sprintf(" The namespace, or objects in it, still have finalizers of other programs: %q. If that lasts,", finalizers)
 	}
 	for reason, c := range map[string]struct {
 		kind                     corev1.NamespaceConditionType
@@ -441,6 +441,8 @@ func TestWhatKeepsANamespaceFromBeingEmptiedIsShown(t *testing.T) {
 		"nothing":                   {corev1.NamespaceContentRemaining, "findings.appsec.dev has 3 resource instances", "", ""},
 		"our own finalizers":        {corev1.NamespaceFinalizersRemaining, remain + "appsec.dev/cleanup in 3 resource instances", "", ""},
 		"the namespace's finalizer": {corev1.NamespaceContentRemaining, "", "example.com/held", hold("example.com/held")},
+		"a finalizer of both": {corev1.NamespaceFinalizersRemaining, remain + "example.com/audit in 2 resource instances, " +
+			"foregroundDeletion in 1 resource instances", "example.com/audit", hold("example.com/audit, foregroundDeletion")},
 		"finalizers of others": {corev1.NamespaceFinalizersRemaining, remain + "appsec.dev/cleanup in 3 resource instances, " +
 			"example.com/audit in 2 resource instances, foregroundDeletion in 1 resource instances", "", hold("example.com/audit, foregroundDeletion")},
 	} {
@@ -551,7 +553,7 @@ func removalRemovesTheContentsWhenAsked(t *testing.T) {
 	env.Patch(t, organization, `{"metadata":{"annotations":{"appsec.dev/remove-contents":"true"}}}`)
 	harness.Eventually(t, func(g Gomega) {
 		ready := v1alpha1.FindCondition(testenv.Get(t, g, env, organization).Status.Conditions, v1alpha1.ConditionReady)
-		g.Expect(ready.Message).To(ContainSubstring(`is being removed. Finalizers hold it or objects in it: "example.com/audit".`))
+		g.Expect(ready.Message).To(ContainSubstring(`is being removed. The namespace, or objects in it, still have finalizers of other programs: "example.com/audit".`))
 	})
 	env.Patch(t, repository, `{"metadata":{"finalizers":null}}`)
 	env.AwaitGone(t, repository, organization)
