@@ -325,7 +325,8 @@ type TriageOperationStatus struct {
 
 // OperationDecider is an author of earlier decisions about an operation's findings.
 type OperationDecider struct {
-	// by is the author of the decisions, as in spec.triage.by; empty if unknown.
+	// by is the author of the decisions, as in spec.triage.by, or as in status.verdict.by, which is cut to 60
+	// characters; empty if unknown.
 	// +kubebuilder:validation:MaxLength=320
 	// +optional
 	By string `json:"by,omitempty"`

@@ -346,7 +346,7 @@ func recordPreview(s *scope, set []selected) {
 		if findingstate.Decided(c.finding) {
 			deciders[c.finding.Spec.Triage.By]++
 		} else if verdict := findingstate.Verdict(c.finding); verdict != nil && verdict.ReviewIssue != "" {
-			deciders[verdict.By]++ // the operation takes precedence over this person, too
+			deciders[verdict.By]++ // counted like a decision of its own: muting or confirming overrules it
 		}
 	}
 	for by, count := range deciders {
