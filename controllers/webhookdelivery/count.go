@@ -56,7 +56,7 @@ func (r *Reconciler) recordAtEndpoint(ctx context.Context, sent *v1alpha1.Webhoo
 			return err
 		}
 		before := *endpoint.Status.DeepCopy()
-		if !count(endpoint, made) {
+		if !count(endpoint, made, r.Clock.Now()) {
 			return nil
 		}
 		_, err := patch.Status(ctx, r.Client, endpoint, before, endpoint.Status)
@@ -72,36 +72,38 @@ func (r *Reconciler) recordAtEndpoint(ctx context.Context, sent *v1alpha1.Webhoo
 // attempt or as the cache shows it: another attempt may have failed and been counted meanwhile.
 func (r *Reconciler) changesEndpoint(ctx context.Context, sent *v1alpha1.WebhookEndpoint,
 	made attempted) (bool, error) {
-	if count(sent.DeepCopy(), made) {
+	if count(sent.DeepCopy(), made, r.Clock.Now()) {
 		return true, nil
 	}
 	cached := &v1alpha1.WebhookEndpoint{}
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(sent), cached); err != nil {
 		return false, kube.IgnoreNotFound(err)
 	}
-	return count(cached, made), nil
+	return count(cached, made, r.Clock.Now()), nil
 }
 
 // count adds the attempt to the endpoint's status, and reports whether the status changed.
-func count(endpoint *v1alpha1.WebhookEndpoint, made attempted) bool {
+func count(endpoint *v1alpha1.WebhookEndpoint, made attempted, now time.Time) bool {
+	removed := removeFutureSuccess(&endpoint.Status, now)
 	if made.outcome == v1alpha1.WebhookAttemptSucceeded {
-		return countSuccess(&endpoint.Status, made.at)
+		return countSuccess(&endpoint.Status, made.at) || removed
 	}
-	return countFailure(endpoint, made)
+	return countFailure(endpoint, made) || removed
 }
 
-// lastSuccess returns the recorded time of the last success before an attempt; nil if there is none. One further ahead
-// of the attempt than apitime.MaxAhead was recorded by a wrong clock, and would hide failures until that time.
-func lastSuccess(status *v1alpha1.WebhookEndpointStatus, attempt time.Time) *v1alpha1.Time {
-	last := status.LastSuccessAt
-	if last != nil && last.After(attempt.Add(apitime.MaxAhead)) {
-		return nil
+// removeFutureSuccess removes the time of the last success if it is further ahead of now than apitime.MaxAhead, and
+// reports whether it did. A wrong clock recorded it, and it would hide failures until then. now is the time of the
+// count: an outage may delay it, and a later attempt may have succeeded long after this one began.
+func removeFutureSuccess(status *v1alpha1.WebhookEndpointStatus, now time.Time) bool {
+	if last := status.LastSuccessAt; last == nil || !last.After(now.Add(apitime.MaxAhead)) {
+		return false
 	}
-	return last
+	status.LastSuccessAt = nil
+	return true
 }
 
 func countSuccess(status *v1alpha1.WebhookEndpointStatus, at time.Time) bool {
-	last := lastSuccess(status, at)
+	last := status.LastSuccessAt
 	if last != nil && at.Sub(last.Time) < successNote && status.ConsecutiveFailures == 0 && status.FailingSince == nil {
 		return false
 	}
@@ -116,7 +118,7 @@ func countFailure(endpoint *v1alpha1.WebhookEndpoint, made attempted) bool {
 	status := &endpoint.Status
 	// An attempt for another spec, or one that began before the last success, does not reflect the endpoint's current
 	// state.
-	last := lastSuccess(status, made.at)
+	last := status.LastSuccessAt
 	if made.generation != endpoint.Generation || last != nil && made.at.Before(last.Time) {
 		return false
 	}

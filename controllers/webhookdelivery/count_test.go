@@ -23,6 +23,7 @@ func TestCount(t *testing.T) {
 	disabled := func(reason v1alpha1.WebhookDisabledReason, message string, generation int64) *v1alpha1.WebhookDisabled {
 		return &v1alpha1.WebhookDisabled{At: *at(time.Second), Reason: reason, Message: message, Generation: generation}
 	}
+	const late = 10 * time.Minute // an outage of the API server delays the count
 	ok := result{outcome: v1alpha1.WebhookAttemptSucceeded, code: 200}
 	bad, gone := failedWith(500), failedWith(410)
 	cases := []struct {
@@ -37,13 +38,15 @@ func TestCount(t *testing.T) {
 		{"after a minute it is", status{LastSuccessAt: at(-time.Minute)}, ok, 2, status{LastSuccessAt: at(0)}},
 		{"a success ends failing", status{LastSuccessAt: at(-time.Second), ConsecutiveFailures: 7, FailingSince: at(-time.Second)}, ok, 2, status{LastSuccessAt: at(0)}},
 		{"a late success does not go backwards", status{LastSuccessAt: at(time.Minute), ConsecutiveFailures: 1}, ok, 2, status{LastSuccessAt: at(time.Minute)}},
+		{"nor one that is counted late", status{LastSuccessAt: at(late)}, ok, 2, status{LastSuccessAt: at(late)}},
 		{"a success after one by a clock that was ahead", status{LastSuccessAt: at(14 * day)}, ok, 2, status{LastSuccessAt: at(0)}},
 		{"a success with what the spec was before", status{}, ok, 1, status{LastSuccessAt: at(0)}},
 		{"the first failure", status{}, bad, 2, status{ConsecutiveFailures: 1, FailingSince: at(0)}},
 		{"another", status{ConsecutiveFailures: 1, FailingSince: at(-day)}, bad, 2, status{ConsecutiveFailures: 2, FailingSince: at(-day)}},
 		{"one that began before a success", status{LastSuccessAt: at(time.Second)}, bad, 2, status{LastSuccessAt: at(time.Second)}},
+		{"and that is counted late", status{LastSuccessAt: at(late)}, bad, 2, status{LastSuccessAt: at(late)}},
 		{"one after a success by a clock that was ahead", status{LastSuccessAt: at(14 * day)}, bad, 2,
-			status{LastSuccessAt: at(14 * day), ConsecutiveFailures: 1, FailingSince: at(0)}},
+			status{ConsecutiveFailures: 1, FailingSince: at(0)}},
 		{"one that began before the first", status{ConsecutiveFailures: 1, FailingSince: at(time.Minute)}, bad, 2, status{ConsecutiveFailures: 2, FailingSince: at(0)}},
 		{"with what the spec was before", status{}, bad, 1, status{}},
 		{"it is counted up to a bound", status{ConsecutiveFailures: 100, FailingSince: at(-day)}, bad, 2, status{ConsecutiveFailures: 100, FailingSince: at(-day)}},
@@ -56,6 +59,7 @@ func TestCount(t *testing.T) {
 		{"gone", status{}, gone, 2, status{ConsecutiveFailures: 1, FailingSince: at(0), Disabled: disabled("Gone", goneMessage, 2)}},
 		{"gone, by what the spec was before", status{}, gone, 1, status{}},
 		{"gone, before a later attempt succeeded", status{LastSuccessAt: at(time.Second)}, gone, 2, status{LastSuccessAt: at(time.Second)}},
+		{"gone, before a later attempt succeeded, and counted late", status{LastSuccessAt: at(late)}, gone, 2, status{LastSuccessAt: at(late)}},
 		{"gone, known before", status{ConsecutiveFailures: 1, FailingSince: at(0), Disabled: disabled("FailingTooLong", "x", 2)}, gone, 2,
 			status{ConsecutiveFailures: 2, FailingSince: at(0), Disabled: disabled("FailingTooLong", "x", 2)}},
 		{"gone again after a change of the spec", status{Disabled: disabled("Gone", goneMessage, 1)}, gone, 2,
@@ -64,7 +68,8 @@ func TestCount(t *testing.T) {
 	for _, c := range cases {
 		endpoint := &v1alpha1.WebhookEndpoint{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: c.before}
 		before := *c.before.DeepCopy()
-		changed := count(endpoint, attempted{result: c.made, at: noon, ended: noon.Add(time.Second), generation: c.sent, last: true})
+		made := attempted{result: c.made, at: noon, ended: noon.Add(time.Second), generation: c.sent, last: true}
+		changed := count(endpoint, made, noon.Add(late))
 		harness.Same(t, c.reason, c.want, endpoint.Status)
 		if differs := !cmp.Equal(before, endpoint.Status); changed != differs {
 			t.Errorf("%s: reported %t, differs %t", c.reason, changed, differs)
@@ -86,7 +91,7 @@ func TestAnEndpointIsGivenUpOnlyAfterManyAttempts(t *testing.T) {
 		endpoint := &v1alpha1.WebhookEndpoint{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
 		endpoint.Status.ObservedGeneration, endpoint.Status.FailingSince = 2, at(-7*24*time.Hour)
 		endpoint.Status.ConsecutiveFailures = c.before
-		count(endpoint, attempted{result: failedWith(502), at: noon, ended: noon, generation: 2, last: c.last})
+		count(endpoint, attempted{result: failedWith(502), at: noon, ended: noon, generation: 2, last: c.last}, noon)
 		if endpoint.IsDisabled() != c.want {
 			t.Errorf("%s: disabled %+v", reason, endpoint.Status.Disabled)
 		}
