@@ -184,7 +184,8 @@ func recordsOwed(delivery *v1alpha1.WebhookDelivery, entries []webhooks.EntryKey
 }
 
 // operationHeld reports whether an undo of the operation has yet to select what the operation has changed, perhaps
-// because others come first. Without a set, there is nothing to undo, and any number of such operations may exist.
+// because others come first. An ended undo is held by any undo that has yet to select: that one may need it to know
+// whose decision was restored. Without a set, there is nothing to undo, and any number of such operations may exist.
 func (r *Reconciler) operationHeld(ctx context.Context, operation *v1alpha1.TriageOperation) (bool, error) {
 	if triageoperation.Setless(operation) {
 		return false, nil
@@ -194,9 +195,10 @@ func (r *Reconciler) operationHeld(ctx context.Context, operation *v1alpha1.Tria
 	if err != nil {
 		return false, fmt.Errorf("list the triage operations: %w", err)
 	}
+	endedUndo := operation.Spec.Undo != "" && operation.Status.CompletedAt != nil
 	return slices.ContainsFunc(all.Items, func(o v1alpha1.TriageOperation) bool {
-		return string(o.Spec.Undo) == operation.Name && o.DeletionTimestamp.IsZero() &&
-			o.Status.SelectedAt == nil && o.Status.CompletedAt == nil
+		return (string(o.Spec.Undo) == operation.Name || endedUndo && o.Spec.Undo != "") &&
+			o.DeletionTimestamp.IsZero() && o.Status.SelectedAt == nil && o.Status.CompletedAt == nil
 	}), nil
 }
 

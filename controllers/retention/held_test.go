@@ -180,23 +180,34 @@ func TestAScanIsHeldForFindingsOfAnotherCategory(t *testing.T) {
 
 // The earlier decisions would be lost: they are in the parts of the operation.
 func TestAnOperationIsHeldUntilItsUndoHasSelected(t *testing.T) {
+	asIs := func(*v1alpha1.TriageOperation) {}
+	undoes := func(name v1alpha1.ResourceName) func(*v1alpha1.TriageOperation) {
+		return func(o *v1alpha1.TriageOperation) { o.Spec.Undo = name }
+	}
 	for _, c := range []struct {
-		reason string
-		undo   func(*v1alpha1.TriageOperation)
-		want   bool
+		reason    string
+		due, undo func(*v1alpha1.TriageOperation)
+		want      bool
 	}{
-		{"it waits for its turn", func(*v1alpha1.TriageOperation) {}, true},
-		{"nobody has committed it", func(o *v1alpha1.TriageOperation) { o.Spec.Commit = false }, true},
-		{"it undoes another operation", func(o *v1alpha1.TriageOperation) { o.Spec.Undo = "another" }, false},
-		{"another organization's", func(o *v1alpha1.TriageOperation) { o.Namespace = "org-y" }, false},
-		{"it has selected", func(o *v1alpha1.TriageOperation) { o.Status.SelectedAt = new(v1alpha1.NewTime(noon)) }, false},
-		{"it has failed", func(o *v1alpha1.TriageOperation) { o.Status.CompletedAt = new(v1alpha1.NewTime(noon)) }, false},
-		{"it is being deleted", func(o *v1alpha1.TriageOperation) {
+		{"it waits for its turn", asIs, asIs, true},
+		{"nobody has committed it", asIs, func(o *v1alpha1.TriageOperation) { o.Spec.Commit = false }, true},
+		{"it undoes another operation", asIs, undoes("another"), false},
+		{"it undoes another, and this one is an undo too: it may need to know whose decision that restored",
+			undoes("a-later-one"), undoes("an-earlier-one"), true},
+		{"and this one is the preview of an undo, which has restored nothing", func(o *v1alpha1.TriageOperation) {
+			o.Spec.Undo, o.Status.CompletedAt = "a-later-one", nil
+		}, undoes("an-earlier-one"), false},
+		{"another organization's", asIs, func(o *v1alpha1.TriageOperation) { o.Namespace = "org-y" }, false},
+		{"it has selected", asIs, func(o *v1alpha1.TriageOperation) { o.Status.SelectedAt = new(v1alpha1.NewTime(noon)) }, false},
+		{"it has failed", asIs, func(o *v1alpha1.TriageOperation) { o.Status.CompletedAt = new(v1alpha1.NewTime(noon)) }, false},
+		{"it is being deleted", asIs, func(o *v1alpha1.TriageOperation) {
 			o.DeletionTimestamp, o.Finalizers = new(metav1.Now()), []string{"test/held"}
 		}, false},
+		{"there is nothing to undo", func(o *v1alpha1.TriageOperation) { o.Status.SelectedAt = nil }, asIs, false},
 	} {
 		due := operation(func(o *v1alpha1.TriageOperation) { o.Status.CompletedAt = new(v1alpha1.NewTime(noon)) })
 		undo := builder.TriageOperation("undo", "").In("org-x").Undoes(due.Name).Committed().Build()
+		c.due(due)
 		c.undo(undo)
 		r := &Reconciler{Base: reconcile.Base{
 			Client: fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(due, undo).Build(),
