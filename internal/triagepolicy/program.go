@@ -218,7 +218,7 @@ type variables struct {
 // ResolveName returns the variable of that name.
 func (v variables) ResolveName(name string) (any, bool) {
 	if name == nowName {
-		return types.Timestamp{Time: v.now.UTC()}, true // as text, it has the zone of the machine
+		return types.Timestamp{Time: v.now.UTC()}, true // else string(now) would be in the zone of the machine
 	}
 	kind, known := roots[name]
 	if !known {

@@ -56,8 +56,8 @@ func Word(userStatus string) string {
 	return strings.ToUpper(word[:min(len(word), 1)]) + word[min(len(word), 1):]
 }
 
-// Until returns the day with which the decision expires, or "". A decision that expires at the beginning of a day does
-// not hold on that day.
+// Until returns the last day, in UTC, on which the decision holds, or "". A decision that expires at the beginning of a
+// day does not hold on that day.
 func (d Decision) Until() string {
 	if d.ExpiresAt == nil {
 		return ""
