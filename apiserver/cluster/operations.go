@@ -48,7 +48,7 @@ func (c *Client) CommitOperation(ctx context.Context, namespace, name string, ui
 		if operation.Status.Phase == v1alpha1.OperationFailed || operation.Spec.Commit {
 			return nil, nil
 		}
-		if triageoperation.Ended(operation, apitime.Clock{}.Now()) {
+		if triageoperation.Ended(operation, apitime.Now()) {
 			const member = "set.expires_at"
 			return nil, problem.InvalidBody(member + " has passed: create another operation").In(member)
 		}

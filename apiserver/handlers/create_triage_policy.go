@@ -80,7 +80,7 @@ func policySpecOf(given *openapi.TriagePolicyRequest) (spec v1alpha1.TriagePolic
 	if spec.ValidUntil, err = momentOf("valid_until", given.ValidUntil); err != nil || spec.ValidUntil == nil {
 		return spec, err
 	}
-	if !spec.ValidUntil.After(apitime.Clock{}.Now()) ||
+	if !spec.ValidUntil.After(apitime.Now()) ||
 		spec.ValidFrom != nil && !spec.ValidUntil.After(spec.ValidFrom.Time) {
 		return spec, problem.InvalidBody("valid_until must be in the future and after valid_from").In("valid_until")
 	}

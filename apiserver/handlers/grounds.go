@@ -44,7 +44,7 @@ func endOf(text string) (*v1alpha1.Time, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !at.After(apitime.Clock{}.Now()) {
+	if !at.After(apitime.Now()) {
 		return nil, problem.InvalidBody(memberExpiresAt + " must be in the future").In(memberExpiresAt)
 	}
 	return at, nil
