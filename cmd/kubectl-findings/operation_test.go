@@ -408,11 +408,11 @@ func TestAPreviewOfAnUndoShowsHowTheRestoredDecisionStands(t *testing.T) {
 }
 
 func TestAClockThatIsAheadForeseesNoChangeOfADecisionInForce(t *testing.T) {
-	testenv.SetServerTime(t, time.Now().Add(-48*time.Hour))
+	testenv.SetServerTime(t, time.Now().Add(-4*time.Minute))
 	f := builder.Finding("f").In("org-acme").Mutate(func(f *v1alpha1.Finding) {
 		f.Spec.Triage = v1alpha1.FindingTriage{
 			UserStatus: v1alpha1.UserStatusMuted, Reason: v1alpha1.DecisionAcceptedRisk, Basis: findingstate.Basis(&f.Spec),
-			ExpiresAt: new(v1alpha1.NewTime(time.Now().Add(-24 * time.Hour))), // only by the local clock it has come
+			ExpiresAt: new(v1alpha1.NewTime(time.Now().Add(-2 * time.Minute))), // only by the local clock it has come
 		}
 	}).Build()
 	w := waiting()
@@ -426,6 +426,8 @@ func TestAClockThatIsAheadForeseesNoChangeOfADecisionInForce(t *testing.T) {
 			return nil
 		},
 	}).Build()
+	shown := w.previewRow(&rules.Entry{Set: &f.Spec.Triage}, builder.Finding("f").Build())
+	harness.Same(t, "an undo restores it", "muted", shown[3])
 	harness.Must(t, w.preview(t.Context()))
 	harness.Same(t, "summary", &bulkSummary{Unchanged: []string{"f"}}, w.summary, cmp.AllowUnexported(bulkSummary{}))
 	// A set of 50,000 findings may have comments of a gigabyte.

@@ -26,7 +26,7 @@ const maxRead = 2 * maxPreviewed
 func (w *operating) preview(ctx context.Context) error {
 	var rows []row
 	look := func(entry *rules.Entry, f *v1alpha1.Finding) (shown bool) {
-		step := rules.Plan(w.operation, entry, f, apitime.Clock{}.Now(), false)
+		step := rules.Plan(w.operation, entry, f, apitime.Now(), false)
 		w.summary.add(f.Name, step.Outcome, step.Why)
 		read := f.Spec.Details.Title != "" // previewUndo does not read all findings
 		if shown = read && step.Outcome == rules.Changed && len(rows) < maxPreviewed; shown {
@@ -137,7 +137,7 @@ func (w *operating) previewUndo(ctx context.Context, look look) error {
 				w.session.warnOf(item, err)
 				return nil
 			}
-		case rules.MayBeSkipped(w.operation, entry, &f, apitime.Clock{}.Now()):
+		case rules.MayBeSkipped(w.operation, entry, &f, apitime.Now()):
 			later := *entry
 			later.Before = nil // as in previewSelected
 			names, set[f.Name] = append(names, f.Name), &later
@@ -162,7 +162,7 @@ func (w *operating) previewRow(entry *rules.Entry, f *v1alpha1.Finding) row {
 		restored := *f
 		restored.Spec.Triage = *set
 		switch becomes = string(set.UserStatus); {
-		case set.ExpiresAt != nil && !set.ExpiresAt.After(apitime.Clock{}.Now()):
+		case set.ExpiresAt != nil && !set.ExpiresAt.After(apitime.Now()):
 			becomes = openEnded // the restored decision has expired
 		case findingstate.Stale(&restored):
 			becomes += ", stale"
