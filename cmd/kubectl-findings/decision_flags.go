@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -48,10 +49,11 @@ func (f *decisionFlags) given() bool {
 	return f.mute || f.confirm || f.reopen || f.commented() || f.reason != "" || f.expiresAt != "" || f.lasts()
 }
 
-// read returns the decision that the flags describe: a status or a comment, or both, with reason and expiry.
-func (f *decisionFlags) read(now time.Time) (d decision, err error) {
+// read returns the decision that the flags describe: a status or a comment, or both, with reason and expiry. setEnd
+// counts --expires-in.
+func (f *decisionFlags) read() (d decision, err error) {
 	reason, errOfReason := f.readReason()
-	end, errOfEnd := f.readEnd(now)
+	end, errOfEnd := f.readEnd()
 	d.Reason, d.ExpiresAt = reason, end
 	if f.commented() {
 		d.Comments = &f.comment
@@ -72,7 +74,7 @@ func (f *decisionFlags) readStatus(d decision) (*v1alpha1.UserStatus, error) {
 			chosen = append(chosen, c.means)
 		}
 	}
-	grounded := d.Reason != nil || d.ExpiresAt != nil
+	grounded := d.Reason != nil || d.ExpiresAt != nil || f.lasts()
 	switch {
 	case len(chosen) > 1:
 		return nil, errors.New("--mute, --confirm and --reopen exclude each other: use one of them")
@@ -101,28 +103,38 @@ func (f *decisionFlags) readReason() (*v1alpha1.DecisionReason, error) {
 	return &reason, nil
 }
 
-func (f *decisionFlags) readEnd(now time.Time) (*v1alpha1.Time, error) {
-	var end v1alpha1.Time
+func (f *decisionFlags) readEnd() (*v1alpha1.Time, error) {
 	switch {
 	case f.expiresAt != "" && f.lasts():
 		return nil, errors.New("--expires-at and --expires-in exclude each other: use one of them")
-	case f.expiresAt == noGrounds:
-		return &end, nil
-	case f.expiresAt != "":
-		var err error
-		if end, err = v1alpha1.ParseTime(f.expiresAt); err != nil {
-			return nil, fmt.Errorf("--expires-at: %w", err)
-		}
-		end = v1alpha1.NewTime(end.Time) // as it is stored
-	case f.lasts():
-		end = v1alpha1.NewTime(now.Add(f.expiresIn))
-	default:
+	case f.lasts() && f.expiresIn <= 0:
+		return nil, fmt.Errorf("--expires-in is %s and must be greater than 0", f.expiresIn)
+	case f.expiresAt == "":
 		return nil, nil
+	case f.expiresAt == noGrounds:
+		return &v1alpha1.Time{}, nil
 	}
-	if !end.After(now) {
-		return nil, fmt.Errorf("the decision would end at %s, which is not in the future", end.UTC().Format(time.RFC3339))
+	end, err := v1alpha1.ParseTime(f.expiresAt)
+	if err != nil {
+		return nil, fmt.Errorf("--expires-at: %w", err)
 	}
-	return &end, nil
+	return new(v1alpha1.NewTime(end.Time)), nil // as it is stored
+}
+
+// setEnd counts --expires-in from the API server's time, and returns an error if the decision would have ended by it.
+func (f *decisionFlags) setEnd(ctx context.Context, s *session, d *decision) error {
+	if !f.lasts() && (d.ExpiresAt == nil || d.ExpiresAt.IsZero()) {
+		return nil
+	}
+	now := s.now(ctx)
+	if f.lasts() {
+		d.ExpiresAt = new(v1alpha1.NewTime(now.Add(f.expiresIn)))
+	}
+	if !d.ExpiresAt.After(now) {
+		return fmt.Errorf("the decision would end at %s, which is not in the future",
+			d.ExpiresAt.UTC().Format(time.RFC3339))
+	}
+	return nil
 }
 
 func reasonWords() []string { return words(v1alpha1.DecisionReasons()...) }

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -82,6 +83,42 @@ func TestAClockThatIsAheadReplacesNoDecisionInForce(t *testing.T) {
 	d := decision{findingstate.Decision{UserStatus: new(v1alpha1.UserStatusMuted)}}
 	if d.changes(v) {
 		t.Errorf("it becomes %s", d.becomes(v))
+	}
+}
+
+// By the clock of this machine, a decision would be over before it is stored, or last for days longer.
+func TestTheEndOfADecisionIsByTheTimeOfTheAPIServer(t *testing.T) {
+	for clock, ahead := range map[string]time.Duration{"behind": -48 * time.Hour, "ahead": 48 * time.Hour} {
+		server := time.Now().Add(-ahead)
+		inServerTime := func(in time.Duration) string { return server.Add(in).UTC().Format(time.RFC3339) }
+		for flags, want := range map[string]string{
+			"--expires-in 24h":                            "",
+			"--expires-at " + inServerTime(24*time.Hour):  "",
+			"--expires-at " + inServerTime(-24*time.Hour): "which is not in the future",
+		} {
+			testenv.SetServerTime(t, time.Now()) // until a response contains another
+			c := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithInterceptorFuncs(interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+					testenv.SetServerTime(t, server)
+					return c.Get(ctx, key, o, options...)
+				},
+			}).Build()
+			given := decisionFlags{}
+			set := pflag.NewFlagSet("", pflag.ContinueOnError)
+			given.add(set, "findings")
+			harness.Must(t, set.Parse(append(strings.Fields(flags), "--mute")))
+			d, err := given.read()
+			harness.Must(t, err)
+			err = given.setEnd(t.Context(), &session{client: c, namespace: "org-acme"}, &d)
+			if want != "" {
+				harness.ErrorContains(t, clock+": "+flags, err, want)
+				continue
+			}
+			harness.Must(t, err)
+			if lasts := d.ExpiresAt.Sub(server); (lasts - 24*time.Hour).Abs() > time.Hour {
+				t.Errorf("%s: %s: it lasts %s, want 24h", clock, flags, lasts)
+			}
+		}
 	}
 }
 

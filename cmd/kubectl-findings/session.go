@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
@@ -85,6 +86,16 @@ func (s *session) get(ctx context.Context, name string, into client.Object) erro
 	reading, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return unlessInterrupted(ctx, s.client.Get(reading, client.ObjectKey{Namespace: s.namespace, Name: name}, into))
+}
+
+// now returns the API server's time. It sends a request, because no response may have contained the time yet: any
+// response does, even a refusal.
+func (s *session) now(ctx context.Context) time.Time {
+	ctx, cancel := context.WithTimeout(ctx, suggestTimeout)
+	defer cancel()
+	_ = s.client.Get(ctx, client.ObjectKey{Name: s.namespace},
+		kube.MetadataOf(corev1.SchemeGroupVersion.WithKind("Namespace")))
+	return apitime.Now()
 }
 
 // unlessInterrupted returns the error of a read, or why ctx was canceled before it: the client library reports a

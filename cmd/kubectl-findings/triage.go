@@ -126,6 +126,9 @@ func (o *triageOptions) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
+	if err := o.decides.setEnd(ctx, session, &decision); err != nil {
+		return err
+	}
 	summary := &bulkSummary{Namespace: session.namespace, what: "findings", resource: "finding.appsec.dev"}
 	if o.dryRun != dryRunNone {
 		summary.DryRun = o.dryRun
@@ -154,7 +157,7 @@ func (o *triageOptions) validate(names []string) (decision, error) {
 		}
 		return decision{}, errors.Join(errs...)
 	}
-	d, err := o.decides.read(time.Now())
+	d, err := o.decides.read()
 	errs = append(errs, err, checkSelection(names, o.filter.empty(), "findings"))
 	if len(names) == 0 && (o.decides.reason == noGrounds || o.decides.expiresAt == noGrounds) {
 		errs = append(errs, errors.New("--reason none and --expires-at none go with the names of findings: "+

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -61,12 +60,15 @@ func issueDescription(issue unstructured.Unstructured) string {
 }
 
 func (o *triageIssueOptions) run(ctx context.Context, names []string) error {
-	d, err := o.decides.read(time.Now())
+	d, err := o.decides.read()
 	if err := errors.Join(err, checkOutput(o.output, bulkFormats)); err != nil {
 		return err
 	}
 	s, err := o.open()
 	if err != nil {
+		return err
+	}
+	if err := o.decides.setEnd(ctx, s, &d); err != nil {
 		return err
 	}
 	t := &triager{session: s, decision: d, dryRun: dryRunNone}
