@@ -180,7 +180,7 @@ func (f *filter) read() error {
 	if f.flags.Changed("suppressed") {
 		selection.Suppressed = &f.suppressed
 	}
-	selection.File = cleanFile(selection.File)
+	selection.File = readFile(selection.File, &errs)
 	selection.MinScore = readScore(f.minScore, &errs)
 	selection.CreatedSince, selection.CreatedUntil = readPeriod("created", f.createdSince, f.createdUntil, &errs)
 	selection.UpdatedSince, selection.UpdatedUntil = readPeriod("updated", f.updatedSince, f.updatedUntil, &errs)
@@ -203,14 +203,21 @@ func (f *filter) read() error {
 	return err
 }
 
-// cleanFile returns a file, or a folder that ends in a slash, as findings name it: shells complete ./web/ or .\web\. A
-// text that would become empty, and a URI, stay as they are.
-func cleanFile(file string) string {
+// readFile returns a file, or a folder that ends in a slash, as findings name it: shells complete ./web/ or .\web\. A
+// text that would become empty, and one that no shell completes, such as a URI, stay as they are.
+func readFile(file string, errs *[]error) string {
+	completed := strings.HasPrefix(file, ".") || strings.HasPrefix(file, "/") || strings.Contains(file, `\`)
 	path := provision.Clean(file)
-	if path == "" || strings.Contains(file, "://") {
+	switch {
+	case !completed || strings.Contains(file, "://"):
 		return file
-	}
-	if strings.HasSuffix(file, "/") || strings.HasSuffix(file, `\`) {
+	case provision.Leaves(file): // path is another folder
+		*errs = append(*errs, fmt.Errorf("--file is %q and leads out of the repository: give the path from the "+
+			"repository's root, for example web/", file))
+		return file
+	case path == "":
+		return file
+	case strings.HasSuffix(file, "/") || strings.HasSuffix(file, `\`):
 		path += "/"
 	}
 	return path

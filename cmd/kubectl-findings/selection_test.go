@@ -94,6 +94,7 @@ func TestTheFlagsAreASelection(t *testing.T) {
 		`--file=.\web\`:                         {File: "web/"},
 		"--file=./":                             {File: "./"},
 		"--file=https://a.example/b":            {File: "https://a.example/b"},
+		"--file=npm:a//b":                       {File: "npm:a//b"},
 		"--policy=mute-tests":                   {Policy: "mute-tests"},
 		"--stale":                               {Stale: new(true)},
 		"--suppressed":                          {Suppressed: new(true)},
@@ -132,6 +133,14 @@ func TestTheFlagsAreASelection(t *testing.T) {
 		if !strings.HasPrefix(said, want) || strings.Contains(said, "\n") {
 			t.Errorf("a time that selects everything: %s", said)
 		}
+	}
+}
+
+// Without its first part, ../web/ would be another folder, whose findings triage would decide about.
+func TestAFileOutsideOfTheRepositoryIsRefused(t *testing.T) {
+	for _, file := range []string{"../web/", "../../src", `..\web\`, "./../web/", "/../web", ".."} {
+		err := flagged(t, "--file="+file).read()
+		harness.ErrorContains(t, file, err, fmt.Sprintf("--file is %q and leads out of the repository", file))
 	}
 }
 
