@@ -66,16 +66,16 @@ func Fold(name string) string {
 }
 
 // Facts derives the facts from the claims. A URL counts only if it belongs to the full name, so that no page of another
-// repository is recorded.
+// repository is recorded. Only a name that an import may create is taken from a URL.
 func (c Claims) Facts() Facts {
 	f := Facts{FullName: strings.TrimSuffix(c.FullName, ".git")}
 	for _, text := range c.URLs {
 		page, name := parse(text)
-		if page == nil || f.FullName != "" && !SameName(f.FullName, name) {
-			continue
-		}
-		if f.FullName == "" {
+		if f.FullName == "" && CheckFullName(name) == nil {
 			f.FullName = name
+		}
+		if page == nil || !SameName(f.FullName, name) {
+			continue
 		}
 		f.Provider, f.URL, f.CloneURL = providerOf(page.Hostname()), page.String(), page.String()+".git"
 		break
@@ -92,8 +92,8 @@ func (c Claims) Facts() Facts {
 // scp matches git's address form without a scheme.
 var scp = regexp.MustCompile(`^(?:[A-Za-z0-9._-]+@)?([A-Za-z0-9.-]+):([^/].*)$`)
 
-// parse returns the web page of a repository and its full name, or nil if the text is not such an address. It drops
-// credentials, query and fragment.
+// parse returns the web page of a repository and its full name, whatever the form of that name, or nil if the text is
+// not such an address. It drops credentials, query and fragment.
 func parse(text string) (page *url.URL, fullName string) {
 	text = strings.TrimSpace(text)
 	if len(text) > maxURL-len(".git") {
@@ -116,7 +116,7 @@ func parse(text string) (page *url.URL, fullName string) {
 		return nil, ""
 	}
 	fullName = strings.TrimSuffix(strings.Trim(u.Path, "/"), ".git")
-	if CheckFullName(fullName) != nil {
+	if !strings.Contains(fullName, "/") {
 		return nil, ""
 	}
 	page.Path = "/" + fullName
