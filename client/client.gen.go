@@ -6087,8 +6087,9 @@ type ClientInterface interface {
 	// answer with 200; else the answer is 404. It is 409 if nothing identifies the repository
 	// (`versionControlProvenance`, or a URL as `source_root`), or if the repository has other projects, because the id
 	// is then probably misspelt. Unknown parameters are refused, because a misspelt `dry_run` would import. So is an
-	// empty `ref`, `pull_request`, `fail_on` or `dry_run`: with an unset variable, the results of a pull request would
-	// be imported as those of the scan branch. Needs the scope `findings:import`, which must be listed in the key.
+	// empty `fail_on` or `dry_run`, and an empty `ref` or `pull_request` unless the other one has a value: with an
+	// unset variable, the results of a pull request would be imported as those of the scan branch. Needs the scope
+	// `findings:import`, which must be listed in the key.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -6110,8 +6111,9 @@ type ClientInterface interface {
 	// answer with 200; else the answer is 404. It is 409 if nothing identifies the repository
 	// (`versionControlProvenance`, or a URL as `source_root`), or if the repository has other projects, because the id
 	// is then probably misspelt. Unknown parameters are refused, because a misspelt `dry_run` would import. So is an
-	// empty `ref`, `pull_request`, `fail_on` or `dry_run`: with an unset variable, the results of a pull request would
-	// be imported as those of the scan branch. Needs the scope `findings:import`, which must be listed in the key.
+	// empty `fail_on` or `dry_run`, and an empty `ref` or `pull_request` unless the other one has a value: with an
+	// unset variable, the results of a pull request would be imported as those of the scan branch. Needs the scope
+	// `findings:import`, which must be listed in the key.
 	//
 	// Takes a body of the `application/sarif+json` content type.
 	//
@@ -7045,8 +7047,9 @@ func (c *Client) GetProject(ctx context.Context, id ID, projectId ID, params *Ge
 // answer with 200; else the answer is 404. It is 409 if nothing identifies the repository
 // (`versionControlProvenance`, or a URL as `source_root`), or if the repository has other projects, because the id
 // is then probably misspelt. Unknown parameters are refused, because a misspelt `dry_run` would import. So is an
-// empty `ref`, `pull_request`, `fail_on` or `dry_run`: with an unset variable, the results of a pull request would
-// be imported as those of the scan branch. Needs the scope `findings:import`, which must be listed in the key.
+// empty `fail_on` or `dry_run`, and an empty `ref` or `pull_request` unless the other one has a value: with an
+// unset variable, the results of a pull request would be imported as those of the scan branch. Needs the scope
+// `findings:import`, which must be listed in the key.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7078,8 +7081,9 @@ func (c *Client) UploadScanWithBody(ctx context.Context, id ID, projectId ID, pa
 // answer with 200; else the answer is 404. It is 409 if nothing identifies the repository
 // (`versionControlProvenance`, or a URL as `source_root`), or if the repository has other projects, because the id
 // is then probably misspelt. Unknown parameters are refused, because a misspelt `dry_run` would import. So is an
-// empty `ref`, `pull_request`, `fail_on` or `dry_run`: with an unset variable, the results of a pull request would
-// be imported as those of the scan branch. Needs the scope `findings:import`, which must be listed in the key.
+// empty `fail_on` or `dry_run`, and an empty `ref` or `pull_request` unless the other one has a value: with an
+// unset variable, the results of a pull request would be imported as those of the scan branch. Needs the scope
+// `findings:import`, which must be listed in the key.
 //
 // Takes a body of the `application/sarif+json` content type.
 //
@@ -12991,8 +12995,9 @@ type ClientWithResponsesInterface interface {
 	// answer with 200; else the answer is 404. It is 409 if nothing identifies the repository
 	// (`versionControlProvenance`, or a URL as `source_root`), or if the repository has other projects, because the id
 	// is then probably misspelt. Unknown parameters are refused, because a misspelt `dry_run` would import. So is an
-	// empty `ref`, `pull_request`, `fail_on` or `dry_run`: with an unset variable, the results of a pull request would
-	// be imported as those of the scan branch. Needs the scope `findings:import`, which must be listed in the key.
+	// empty `fail_on` or `dry_run`, and an empty `ref` or `pull_request` unless the other one has a value: with an
+	// unset variable, the results of a pull request would be imported as those of the scan branch. Needs the scope
+	// `findings:import`, which must be listed in the key.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13014,8 +13019,9 @@ type ClientWithResponsesInterface interface {
 	// answer with 200; else the answer is 404. It is 409 if nothing identifies the repository
 	// (`versionControlProvenance`, or a URL as `source_root`), or if the repository has other projects, because the id
 	// is then probably misspelt. Unknown parameters are refused, because a misspelt `dry_run` would import. So is an
-	// empty `ref`, `pull_request`, `fail_on` or `dry_run`: with an unset variable, the results of a pull request would
-	// be imported as those of the scan branch. Needs the scope `findings:import`, which must be listed in the key.
+	// empty `fail_on` or `dry_run`, and an empty `ref` or `pull_request` unless the other one has a value: with an
+	// unset variable, the results of a pull request would be imported as those of the scan branch. Needs the scope
+	// `findings:import`, which must be listed in the key.
 	//
 	// Takes a body of the `application/sarif+json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -17946,8 +17952,9 @@ func (c *ClientWithResponses) GetProjectWithResponse(ctx context.Context, id ID,
 // answer with 200; else the answer is 404. It is 409 if nothing identifies the repository
 // (`versionControlProvenance`, or a URL as `source_root`), or if the repository has other projects, because the id
 // is then probably misspelt. Unknown parameters are refused, because a misspelt `dry_run` would import. So is an
-// empty `ref`, `pull_request`, `fail_on` or `dry_run`: with an unset variable, the results of a pull request would
-// be imported as those of the scan branch. Needs the scope `findings:import`, which must be listed in the key.
+// empty `fail_on` or `dry_run`, and an empty `ref` or `pull_request` unless the other one has a value: with an
+// unset variable, the results of a pull request would be imported as those of the scan branch. Needs the scope
+// `findings:import`, which must be listed in the key.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17975,8 +17982,9 @@ func (c *ClientWithResponses) UploadScanWithBodyWithResponse(ctx context.Context
 // answer with 200; else the answer is 404. It is 409 if nothing identifies the repository
 // (`versionControlProvenance`, or a URL as `source_root`), or if the repository has other projects, because the id
 // is then probably misspelt. Unknown parameters are refused, because a misspelt `dry_run` would import. So is an
-// empty `ref`, `pull_request`, `fail_on` or `dry_run`: with an unset variable, the results of a pull request would
-// be imported as those of the scan branch. Needs the scope `findings:import`, which must be listed in the key.
+// empty `fail_on` or `dry_run`, and an empty `ref` or `pull_request` unless the other one has a value: with an
+// unset variable, the results of a pull request would be imported as those of the scan branch. Needs the scope
+// `findings:import`, which must be listed in the key.
 //
 // Takes a body of the `application/sarif+json` content type, and returns a wrapper object for the known response body format(s).
 //

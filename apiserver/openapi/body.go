@@ -52,6 +52,9 @@ func maxBytes(extensions map[string]any) (int64, error) {
 // does: an unset variable in a script must not widen it.
 const emptyIsRefusedExtension = "x-empty-is-refused"
 
+// alternativeExtension names, for such a query parameter, another one: it may be empty if the other has a value.
+const alternativeExtension = "x-alternative"
+
 func newBodySchema(ref *openapi3.SchemaRef) (*bodySchema, error) {
 	schema := ref.Value
 	if !schema.Type.Is(openapi3.TypeObject) {

@@ -75,6 +75,7 @@ func newOperation(method, path string, described *openapi3.Operation, shared ope
 			return nil, fmt.Errorf("parameter %s: %w", parameter.Name, err)
 		}
 		schema.emptyIsRefused, _ = parameter.Extensions[emptyIsRefusedExtension].(bool)
+		schema.alternative, _ = parameter.Extensions[alternativeExtension].(string)
 		switch {
 		case parameter.In == openapi3.ParameterInPath:
 			operation.path[parameter.Name] = schema

@@ -166,12 +166,24 @@ func refusesEmpty(described *openapi3.Operation, name string) bool {
 // With an unset variable, the results of a pull request would be imported as those of the scan branch.
 func TestAnUploadRefusesAnEmptyValueThatChangesWhatItWrites(t *testing.T) {
 	_, all := operations(t)
-	for _, name := range []string{"ref", "pull_request", "fail_on", "dry_run"} {
+	const alone, both = ": give a value, or leave the parameter out", " is not given: give one of the two; without both, " +
+		"the results count as those of the scan branch"
+	for name, reason := range map[string]string{
+		"ref": ", and pull_request" + both, "pull_request": ", and ref" + both, "fail_on": alone, "dry_run": alone,
+	} {
 		for _, empty := range []string{name + "=", name, "tool=&" + name + "=&commit=8f3e1c2d"} {
 			_, err := all["uploadScan"].ParseQuery(empty)
-			if want := name + " is empty: give a value, or leave the parameter out"; err == nil || err.Error() != want {
+			if want := name + " is empty" + reason; err == nil || err.Error() != want {
 				t.Errorf("?%s: error %v, want %q", empty, err, want)
 			}
+		}
+	}
+	if _, err := all["uploadScan"].ParseQuery("ref=&pull_request="); err == nil {
+		t.Error("neither ref nor pull_request has a value")
+	}
+	for _, either := range []string{"ref=main&pull_request=", "pull_request=&ref=main", "ref=&pull_request=5", "pull_request=5&ref="} {
+		if _, err := all["uploadScan"].ParseQuery(either); err != nil {
+			t.Errorf("?%s: %v", either, err)
 		}
 	}
 }

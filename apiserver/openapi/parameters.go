@@ -95,6 +95,7 @@ const strictQueryExtension = "x-strict-query"
 // clients send unset values as "", unless the contract refuses it. Its errors are InvalidErrors.
 func (o *Operation) ParseQuery(raw string) (Parameters, error) {
 	values := make(map[string]string, len(o.query))
+	var refused []string // have an empty value
 	for raw != "" {
 		var pair string
 		pair, raw, _ = strings.Cut(raw, "&")
@@ -110,11 +111,10 @@ func (o *Operation) ParseQuery(raw string) (Parameters, error) {
 		if value, err = url.QueryUnescape(value); err != nil {
 			return Parameters{}, invalid(name, problem.CodeMalformed, "%s is not percent-encoded as it should be", name)
 		}
-		if value == "" && schema.emptyIsRefused {
-			return Parameters{}, invalid(name, problem.CodeInvalid,
-				"%s is empty: give a value, or leave the parameter out", name)
-		}
 		if value == "" {
+			if schema.emptyIsRefused {
+				refused = append(refused, name)
+			}
 			continue
 		}
 		if _, again := values[name]; again {
@@ -124,12 +124,29 @@ func (o *Operation) ParseQuery(raw string) (Parameters, error) {
 			return Parameters{}, invalid(name, problem.CodeInvalid, "%v", err)
 		}
 	}
+	for _, name := range refused {
+		if err := o.query[name].refuseEmpty(name, values); err != nil {
+			return Parameters{}, err
+		}
+	}
 	for name, schema := range o.query {
 		if _, given := values[name]; !given && schema.byDefault != "" {
 			values[name] = schema.byDefault
 		}
 	}
 	return Parameters{values: values}, nil
+}
+
+// refuseEmpty returns an error for the parameter of that name, unless values hold its alternative.
+func (s scalar) refuseEmpty(name string, values map[string]string) error {
+	if s.alternative == "" {
+		return invalid(name, problem.CodeInvalid, "%s is empty: give a value, or leave the parameter out", name)
+	}
+	if _, given := values[s.alternative]; given {
+		return nil
+	}
+	return invalid(name, problem.CodeInvalid, "%s is empty, and %s is not given: give one of the two; without both, "+
+		"the results count as those of the scan branch", name, s.alternative)
 }
 
 func (o *Operation) unknownParameter(name string) error {

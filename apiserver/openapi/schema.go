@@ -42,6 +42,8 @@ type scalar struct {
 	// emptyIsRefused means that an empty value is an error; otherwise it counts as not given. Only query parameters
 	// have it.
 	emptyIsRefused bool
+	// alternative is the parameter beside which an empty value counts as not given all the same.
+	alternative string
 }
 
 // newScalar refuses a schema that it cannot validate completely: either everything that the contract states about
