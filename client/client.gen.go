@@ -3806,7 +3806,7 @@ type TriageOperationFilters struct {
 	// Owner The owner of the project.
 	Owner *string `json:"owner,omitempty"`
 
-	// Package The name of a package, or its package URL.
+	// Package The name of a package, or its package URL, in which `@` and `%40` of a scope are the same.
 	Package *string `json:"package,omitempty"`
 
 	// Policy A resource's id, at most 253 bytes of UTF-8 without control characters.
@@ -4641,7 +4641,7 @@ type ListFindingsV1Params struct {
 	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
 
 	// Package Only findings in this package: by its name, ignoring case, or by its package URL; without a version it matches
-	// every version.
+	// every version. `@` and `%40` of a scope are the same.
 	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
 
 	// File Only findings in this file, or below this folder if it ends in a slash; compared byte by byte.
@@ -4817,7 +4817,7 @@ type CountFindingsParams struct {
 	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
 
 	// Package Only findings in this package: by its name, ignoring case, or by its package URL; without a version it matches
-	// every version.
+	// every version. `@` and `%40` of a scope are the same.
 	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
 
 	// File Only findings in this file, or below this folder if it ends in a slash; compared byte by byte.
@@ -4912,7 +4912,7 @@ type ExportFindingsParams struct {
 	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
 
 	// Package Only findings in this package: by its name, ignoring case, or by its package URL; without a version it matches
-	// every version.
+	// every version. `@` and `%40` of a scope are the same.
 	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
 
 	// File Only findings in this file, or below this folder if it ends in a slash; compared byte by byte.
@@ -5016,7 +5016,7 @@ type ListFindingsV2Params struct {
 	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
 
 	// Package Only findings in this package: by its name, ignoring case, or by its package URL; without a version it matches
-	// every version.
+	// every version. `@` and `%40` of a scope are the same.
 	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
 
 	// File Only findings in this file, or below this folder if it ends in a slash; compared byte by byte.
@@ -5142,7 +5142,7 @@ type ListFindingsFullParams struct {
 	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
 
 	// Package Only findings in this package: by its name, ignoring case, or by its package URL; without a version it matches
-	// every version.
+	// every version. `@` and `%40` of a scope are the same.
 	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
 
 	// File Only findings in this file, or below this folder if it ends in a slash; compared byte by byte.
