@@ -165,7 +165,7 @@ func (p *provisioner) repository(ctx context.Context, batches []*Batch) error {
 		return err
 	}
 	if err := provision.CheckFullName(facts.FullName); err != nil && p.place.byFullName() {
-		return &RefusedError{err.Error()}
+		return &RefusedError{noneOf("repository", described(facts.FullName, ""), p.place.Namespace) + notCreated + err.Error()}
 	}
 	if err := p.place.Check(nil); err != nil {
 		return err

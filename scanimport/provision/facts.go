@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -47,7 +48,8 @@ func CheckFullName(name string) error {
 	segments := strings.Split(name, "/")
 	if len(name) > maxFullName || len(segments) < 2 || len(segments) > maxSegments ||
 		slices.ContainsFunc(segments, func(s string) bool { return !segment.MatchString(s) }) {
-		return fmt.Errorf("%s is not a full repository name: write OWNER/NAME with letters, digits and . _ - + ~", quote(name))
+		return errors.New("imports create only OWNER/NAME with letters, digits and . _ - + ~: " +
+			"correct the name, or create the Repository")
 	}
 	return nil
 }

@@ -174,6 +174,8 @@ func TestAMisspeltRepositoryOrProjectCreatesNothing(t *testing.T) {
 	}{
 		{"acme/late", "late", strings.Repeat("x", 2000), []string{"spec.relativePath"}},
 		{"acme/paymnts", "payments", "", []string{"project payments belongs to repository " + repository + ", not to acme/paymnts: give"}},
+		{"acme/pay mnts", "payments", "", []string{
+			`there is no repository with spec.fullName "acme/pay mnts" in namespace "` + tn.namespace + `"`, "create the Repository"}},
 		{"acme/shop", "Shop", "", []string{`there is no project "Shop" in namespace "` + tn.namespace + `", and none can have that name`}},
 		{"acme/shop", "shop..web", "", []string{"and each part between dots must begin and end with a letter or a digit"}},
 		{"acme/payments", "paymants", "", []string{`there is no project "paymants"`,
