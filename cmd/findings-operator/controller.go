@@ -63,6 +63,7 @@ func (o *controllerOptions) controllerSetups() []controllerSetup {
 	if !o.impliedStatuses {
 		left = nil
 	}
+	emptying := review.NewEmptying()
 	return []controllerSetup{
 		{"apikey", 2, apikey.Settings{Namespace: o.namespace}.SetupWithManager},
 		// Few workers, so that writes by scanners and users take precedence on a busy API server.
@@ -71,8 +72,8 @@ func (o *controllerOptions) controllerSetups() []controllerSetup {
 		{"organization", 2, organization.SetupWithManager},
 		{"project", 4, project.SetupWithManager},
 		{"repository", 2, repository.SetupWithManager},
-		{"retention", 2, retention.Settings{Rate: o.retentionRate, Implied: left}.SetupWithManager},
-		{"review", 2, review.SetupWithManager},
+		{"retention", 2, retention.Settings{Rate: o.retentionRate, Implied: left, Emptying: emptying}.SetupWithManager},
+		{"review", 2, review.Settings{Emptying: emptying}.SetupWithManager},
 		{"reviewissue", 4, reviewissue.SetupWithManager},
 		{"scan", 2, scan.Settings{Implied: left}.SetupWithManager},
 		{"triageoperation", 2, triageoperation.SetupWithManager},

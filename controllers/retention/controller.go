@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/emptying"
 	"github.com/appsec-dev/findings-operator/controllers/internal/implied"
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
@@ -57,6 +58,8 @@ type Settings struct {
 	// Implied must be that of the controller of Findings: a finding that needs no status holds a scan only while it owes a
 	// delivery, and gets a status before the deliveries of its creation are removed.
 	Implied *implied.Statuses
+	// Emptying must be that of the controller of Reviews, which records no counters of a review while it is emptied.
+	Emptying *emptying.Reviews
 	// Clock provides the current time. Default: one that is not far ahead of the API server's.
 	Clock clock.PassiveClock
 }
@@ -66,6 +69,7 @@ type Reconciler struct {
 	reconcile.Base
 	interval time.Duration
 	implied  *implied.Statuses
+	emptying *emptying.Reviews
 	agenda   *agenda
 	// limiter is shared by all organizations; batch is how many objects it allows in one turn.
 	limiter flowcontrol.RateLimiter
@@ -111,7 +115,7 @@ func newReconciler(c client.Client, recorder events.EventRecorder, settings Sett
 	batch := max(1, int(settings.Rate*float32(turn.Seconds())))
 	return &Reconciler{
 		Base:     reconcile.Base{Client: c, Recorder: recorder, Clock: settings.Clock},
-		interval: settings.Interval, implied: settings.Implied,
+		interval: settings.Interval, implied: settings.Implied, emptying: settings.Emptying,
 		agenda: newAgenda(), limiter: flowcontrol.NewTokenBucketRateLimiter(settings.Rate, 1), batch: batch,
 	}
 }
@@ -158,6 +162,7 @@ func (r *Reconciler) retireDue(ctx context.Context, s *scope) error {
 		return nil
 	}
 	r.passes.Delete(organization.Name)
+	r.emptying.End(organization.Status.Namespace)
 	r.announce(ctx, organization, p)
 	s.RequeueAfter(r.sleep(organization, p))
 	return nil

@@ -22,6 +22,8 @@ type pass struct {
 	retired map[shelf]int
 	// issues counts the issues that were removed with their reviews.
 	issues int
+	// left is how many removals the turn may still make.
+	left int
 	// held means that another object still needed a due one, or that a due delivery was the only record of a finding's
 	// creation; changed that a due object was newer than in the cache. Both require another pass.
 	held, changed bool
@@ -63,26 +65,33 @@ const (
 	// fateFailed: the API server returned another error, perhaps a temporary one, for example because a cluster's own
 	// webhook for some objects is down.
 	fateFailed
+	// fateUnfinished: the turn has ended before all issues of the review were removed.
+	fateUnfinished
 	// fateOutdated: the organization has changed since the turn began, so its terms may have been withdrawn.
 	fateOutdated
 )
 
 // work does one turn of the pass and reports whether the pass is complete. A change of the organization ends the turn,
-// because the next one has the new terms. So do failures that take too long; then the next turn begins with the next
-// shelf. It returns an error if failures ended the turn or were all that was left, unless something was removed: then
-// the next turn follows without a pause.
+// because the next one has the new terms. So does a review with more issues than the turn may remove; the next turn
+// begins with it. So do failures that take too long; then the next turn begins with the next shelf. It returns an error
+// if failures ended the turn or were all that was left, unless something was removed: then the next turn follows
+// without a pause.
 func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organization, p *pass) (bool, error) {
-	begun, left, checks, failure := r.Clock.Now(), r.batch, maxChecked, error(nil)
+	begun, checks, failure := r.Clock.Now(), maxChecked, error(nil)
+	p.left = r.batch
 	removed := false
 	for i, t := range p.inTurn(termsOf(organization.Spec.Retention)) {
 		from := place{organization.Status.Namespace, t.shelf}
 		for _, e := range r.agenda.due(from, p.upTo(t.shelf), t.cutoff(r.Clock.Now()), checks) {
-			if left <= 0 {
+			if p.left <= 0 {
 				return false, nil
 			}
-			issues := p.issues
 			outcome, err := r.retire(ctx, organization, p, e, t)
-			left -= p.issues - issues
+			if outcome == fateUnfinished {
+				p.begin += i
+				return false, nil
+			}
+			r.emptying.End(from.namespace)
 			switch {
 			case outcome.isStuck():
 				p.lastError = err
@@ -92,7 +101,7 @@ func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organizati
 			p.note(t.shelf, e, outcome)
 			checks--
 			if outcome == fateRetired || outcome == fateRequested || outcome.isStuck() {
-				left--
+				p.left--
 			}
 			removed = removed || outcome == fateRetired
 			if outcome == fateFailed && r.Clock.Since(begun) > maxFailing {
@@ -155,7 +164,7 @@ func (p *pass) note(on shelf, e entry, outcome fate) {
 		p.failed[on]++
 	case fateChanged:
 		p.changed = true
-	case fateGone, fateOutdated:
+	case fateGone, fateUnfinished, fateOutdated:
 	}
 }
 

@@ -45,15 +45,16 @@ func keeps(issue *v1alpha1.ReviewIssue, cutoff time.Time) bool {
 
 // removeReview removes the issues of the review, each only if it is unchanged, and then the review. A review whose
 // issue is decided about or imported meanwhile stays. So the review cannot be deleted first: its finalizer would then
-// remove whatever issues it has.
+// remove whatever issues it has. It removes no more issues than the turn may.
 func (r *Reconciler) removeReview(ctx context.Context, organization *v1alpha1.Organization, p *pass,
 	review *v1alpha1.Review, cutoff time.Time) (fate, error) {
 	// A cluster's own admission policy may protect the review, but not its issues.
 	if err := r.Client.Delete(ctx, review, client.DryRunAll, patch.AsSeen(review)); err != nil {
 		return fateOf(reviewKind, fmt.Errorf("try to remove review %s: %w", review.Name, err))
 	}
-	for {
-		issues, held, err := r.unchangedIssues(ctx, review, cutoff)
+	r.emptying.Begin(review)
+	for p.left > 0 {
+		issues, held, err := r.unchangedIssues(ctx, review, cutoff, min(issuePage, p.left))
 		switch {
 		case err != nil:
 			return fateOf(issueKind, err)
@@ -69,20 +70,22 @@ func (r *Reconciler) removeReview(ctx context.Context, organization *v1alpha1.Or
 			switch outcome, err := r.remove(ctx, issue, issueKind); {
 			case outcome == fateRetired:
 				p.issues++
+				p.left--
 			case outcome != fateGone || err != nil:
 				return outcome, err
 			}
 		}
 	}
+	return fateUnfinished, nil
 }
 
-// unchangedIssues returns issues that the API server has of the review, at most issuePage. held means that one of them
+// unchangedIssues returns issues that the API server has of the review, at most limit. held means that one of them
 // keeps the review, or is not the one in the cache.
-func (r *Reconciler) unchangedIssues(ctx context.Context, review *v1alpha1.Review, cutoff time.Time) (
+func (r *Reconciler) unchangedIssues(ctx context.Context, review *v1alpha1.Review, cutoff time.Time, limit int) (
 	issues []*v1alpha1.ReviewIssue, held bool, err error) {
 	current := &metav1.PartialObjectMetadataList{}
 	current.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(issueKind))
-	if err := r.Live.List(ctx, current, client.InNamespace(review.Namespace), client.Limit(issuePage),
+	if err := r.Live.List(ctx, current, client.InNamespace(review.Namespace), client.Limit(int64(limit)),
 		client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector(index.Review, review.Name)}); err != nil {
 		return nil, false, fmt.Errorf("list the issues of review %s: %w", review.Name, err)
 	}

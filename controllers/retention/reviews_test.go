@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -77,7 +78,7 @@ func undecided(*v1alpha1.ReviewIssue) {}
 // What decides about findings of the base branch, or is shown to people, does not go with an old pull request.
 func TestAReviewGoesWithItsIssuesUnlessAPersonHasDecided(t *testing.T) {
 	ns := env.Organization(t, "reviews")
-	start(t, quick, reviews.SetupWithManager, reviewissue.SetupWithManager)
+	start(t, quick, reviews.Settings{}.SetupWithManager, reviewissue.SetupWithManager)
 	env.Create(t, builder.Repository("repo").In(ns).Build())
 	var stays []client.Object
 	for name, change := range map[string]func(*v1alpha1.ReviewIssue){
@@ -220,4 +221,62 @@ func TestTheIssuesOfAReviewCountTowardsATurn(t *testing.T) {
 		harness.Same(t, "the pass is complete", want, done)
 	}
 	harness.Same(t, "removed reviews", 2, p.retired[finishedReviews])
+}
+
+// A review with many issues is removed over several turns. The controller of Reviews counts them only if some stay:
+// subscribers of an open pull request must not see its issues vanish, and a recorded change would begin a new period.
+func TestAReviewIsEmptiedOverSeveralTurnsWithoutAnUpdate(t *testing.T) {
+	g := NewWithT(t)
+	ns := env.Organization(t, "emptied")
+	setRetention(t, "emptied", v1alpha1.Retention{FinishedReviews: duration(time.Hour)})
+	emptying := reviews.NewEmptying()
+	controllertest.Start(t, env, reviews.Settings{Emptying: emptying}.SetupWithManager, reviewissue.SetupWithManager)
+	env.Create(t, builder.Repository("repo").In(ns).Build())
+	settings := quick
+	settings.Emptying, settings.Clock = emptying, clocktesting.NewFakePassiveClock(time.Now().Add(2*time.Hour))
+	live := env.AsController(t)
+	r := newReconciler(live, nil, settings)
+	r.Live, r.batch = live, 3
+	o := testenv.Get(t, g, env, builder.Organization("emptied").Build())
+	counted := func(name string, open int) (review *v1alpha1.Review) {
+		harness.Eventually(t, func(g Gomega) {
+			review = testenv.Get(t, g, env, builder.Review(name).In(ns).Build())
+			_, _, ok := finished(review)
+			g.Expect(ok).To(BeTrue())
+			g.Expect(review.Status.OpenIssueCount).To(BeEquivalentTo(open))
+			for _, issue := range testenv.List(t, g, env, &v1alpha1.ReviewIssueList{}, client.InNamespace(ns)).Items {
+				g.Expect(issue.Status.ObservedGeneration).To(Equal(issue.Generation))
+			}
+		})
+		return review
+	}
+	turn := func(p *pass) bool {
+		done, err := r.work(t.Context(), o, p)
+		harness.Must(t, err)
+		return done
+	}
+	pullRequest(t, ns, "marker", 0, nil)
+	pullRequest(t, ns, "decided", 5, undecided)
+	pullRequest(t, ns, "removed", 5, undecided)
+	removed, decided := counted("removed", 5), counted("decided", 5)
+
+	p := newPass()
+	r.agenda.change(nil, removed)
+	harness.Same(t, "complete after a turn", false, turn(p))
+	harness.Same(t, "removed issues", 3, p.issues)
+	// Both reviews are enqueued with the same delay.
+	env.Create(t, builder.ReviewIssue("marker-1").In(ns).Review("marker").Build())
+	counted("marker", 1)
+	harness.Same(t, "status of a review that is being emptied", removed.Status, testenv.Get(t, g, env, removed).Status)
+	harness.Same(t, "complete after another turn", true, turn(p))
+	env.AwaitGone(t, removed)
+
+	p = newPass()
+	r.agenda.change(nil, decided)
+	harness.Same(t, "complete after a turn", false, turn(p))
+	rest := testenv.List(t, g, env, &v1alpha1.ReviewIssueList{}, client.InNamespace(ns),
+		client.MatchingFields{"spec.reviewRef.name": decided.Name}).Items
+	testenv.Change(t, env, &rest[0], func(i *v1alpha1.ReviewIssue) { i.Spec.Triage.UserStatus = v1alpha1.UserStatusMuted })
+	harness.Same(t, "complete after a decision", true, turn(p))
+	counted("decided", 2)
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/emptying"
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
@@ -21,20 +22,31 @@ import (
 // Reconciler reconciles Reviews.
 type Reconciler struct {
 	reconcile.Base
-	ledger *ledger.Ledger
+	ledger   *ledger.Ledger
+	emptying *emptying.Reviews
 	// refused measures how long each attempt at a deleted review's last deliveries has been refused.
 	refused reconcile.Since
 }
 
+// Settings configure the controller.
+type Settings struct {
+	// Emptying must be that of the controller of retention.
+	Emptying *emptying.Reviews
+}
+
+// NewEmptying returns a value for the Settings of this controller and of retention's.
+func NewEmptying() *emptying.Reviews { return &emptying.Reviews{} }
+
 // SetupWithManager adds the controller of Reviews to the manager.
-func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+func (settings Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 	deliveries, err := ledger.New(ctx, mgr, ledger.Review)
 	if err != nil {
 		return err
 	}
 	r := &Reconciler{
-		Base:   reconcile.NewBase(mgr),
-		ledger: deliveries,
+		Base:     reconcile.NewBase(mgr),
+		ledger:   deliveries,
+		emptying: settings.Emptying,
 	}
 	if err := errors.Join(
 		index.AddReference(ctx, mgr, &v1alpha1.ReviewIssue{}, index.Review, reviewOfIssue),
@@ -69,7 +81,7 @@ func newScope() *scope { return reconcile.NewScope(&v1alpha1.Review{}) }
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope, Ledger: r.ledger,
-		Phases:  []reconcile.Phase[*scope]{r.observe, r.observeRepository},
+		Phases:  []reconcile.Phase[*scope]{r.observe, r.leaveEmptying, r.observeRepository},
 		Removal: []reconcile.Phase[*scope]{r.observe, r.emitLast, r.removeIssues},
 		Gone:    r.refused.Forget,
 	}.Run(ctx, req)

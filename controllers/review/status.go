@@ -2,6 +2,7 @@ package review
 
 import (
 	"context"
+	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
@@ -19,6 +20,20 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 		counts.AddIssue(&issues.Items[i], s.Object.Spec.ReviewedCommits)
 	}
 	*s.Status = reviewstate.ReviewStatus(s.Object, counts, s.Now)
+	return nil
+}
+
+// emptyingRecheck is how often a review is reconciled while retention removes its issues, which may end at any time.
+const emptyingRecheck = 10 * time.Second
+
+// leaveEmptying leaves the status of a review whose issues retention is removing: the counters drop, which is not a
+// change of the pull request.
+func (r *Reconciler) leaveEmptying(_ context.Context, s *scope) error {
+	if r.emptying.Has(s.Object) {
+		s.LeaveStatus()
+		s.Stop()
+		s.RequeueAfter(emptyingRecheck)
+	}
 	return nil
 }
 

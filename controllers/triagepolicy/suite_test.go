@@ -15,6 +15,6 @@ var env *testenv.Environment
 
 // shared are the controllers that have to do with policies.
 var shared = controllertest.Share(finding.Settings{}.SetupWithManager, scan.Settings{}.SetupWithManager,
-	review.SetupWithManager, reviewissue.SetupWithManager, SetupWithManager)
+	review.Settings{}.SetupWithManager, reviewissue.SetupWithManager, SetupWithManager)
 
 func TestMain(m *testing.M) { controllertest.Main(m, &env) }

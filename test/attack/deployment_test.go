@@ -77,7 +77,7 @@ func (d *deployment) startControllers() error {
 		apikey.Settings{Namespace: testenv.SystemNamespace}.SetupWithManager,
 		finding.Settings{}.SetupWithManager, organization.SetupWithManager, project.SetupWithManager,
 		repository.SetupWithManager, retention.Settings{}.SetupWithManager,
-		review.SetupWithManager, reviewissue.SetupWithManager, scan.Settings{}.SetupWithManager,
+		review.Settings{}.SetupWithManager, reviewissue.SetupWithManager, scan.Settings{}.SetupWithManager,
 		triageoperation.SetupWithManager, triagepolicy.SetupWithManager,
 		webhookdelivery.Settings{Allowed: []netip.Prefix{receivers}}.SetupWithManager,
 		webhookendpoint.Settings{}.SetupWithManager,

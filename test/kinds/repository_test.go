@@ -57,7 +57,7 @@ func TestARepositoryCountsItsOpenFindingsByCategory(t *testing.T) {
 // Deleting a repository deletes its projects and reviews, and these what they have. While another finalizer holds a
 // project, the repository waits and reports what for.
 func TestDeletionTakesEverythingOfTheRepositoryAlong(t *testing.T) {
-	controllertest.Start(t, env, repository.SetupWithManager, project.SetupWithManager, review.SetupWithManager)
+	controllertest.Start(t, env, repository.SetupWithManager, project.SetupWithManager, review.Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	repository, pull := builder.Repository("repo").In(ns).Build(), builder.Review("review").In(ns).Build()
 	one, two := builder.Project("one").In(ns).Build(), builder.Project("two").In(ns).Build()

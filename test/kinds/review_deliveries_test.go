@@ -48,7 +48,7 @@ func TestChangesAreSentAndCountedEachOnce(t *testing.T) {
 	// The cache shows no issue of commit b until that time.
 	var lagsUntil atomic.Pointer[time.Time]
 	lagsUntil.Store(&time.Time{})
-	controllertest.Start(t, env, controllertest.Intercept(review.SetupWithManager, interceptor.Funcs{List: func(
+	controllertest.Start(t, env, controllertest.Intercept(review.Settings{}.SetupWithManager, interceptor.Funcs{List: func(
 		ctx context.Context, c client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
 		err := c.List(ctx, into, options...)
 		if issues, are := into.(*v1alpha1.ReviewIssueList); are && time.Now().Before(*lagsUntil.Load()) {
@@ -99,7 +99,7 @@ func backlogged(t *testing.T, ns string) *v1alpha1.WebhookEndpoint {
 }
 
 func TestOwedDeliveriesAreCreatedWhenTheBacklogEnds(t *testing.T) {
-	controllertest.Start(t, env, review.SetupWithManager)
+	controllertest.Start(t, env, review.Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	endpoint := backlogged(t, ns)
 	review := testenv.Create(t, env, builder.Review("review").In(ns).Build())
@@ -133,7 +133,7 @@ func refuseFirst() interceptor.Funcs {
 // Without issues there is only one reconcile before the review is deleted, with issues there are
 // several.
 func TestAReviewThatIsRemovedEmitsWhatItOwes(t *testing.T) {
-	stop := controllertest.Start(t, env, review.SetupWithManager)
+	stop := controllertest.Start(t, env, review.Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	endpoint := backlogged(t, ns)
 	bare, full := builder.Review("bare").In(ns).PullRequest("repo", 2).Build(), builder.Review("review").In(ns).Build()
@@ -151,13 +151,13 @@ func TestAReviewThatIsRemovedEmitsWhatItOwes(t *testing.T) {
 		g.Expect(env.Client.Delete(t.Context(), review)).To(Succeed())
 	}
 	controllertest.SetBacklogged(t, env, endpoint, "")
-	controllertest.Start(t, env, controllertest.Intercept(review.SetupWithManager, refuseFirst()))
+	controllertest.Start(t, env, controllertest.Intercept(review.Settings{}.SetupWithManager, refuseFirst()))
 	env.AwaitGone(t, bare, full)
 	g.Expect(controllertest.Deliveries(t, env, g, ns)).To(Equal(want), "and its removal is no event")
 }
 
 func TestABacklogDoesNotHoldAReviewThatIsRemoved(t *testing.T) {
-	controllertest.Start(t, env, review.SetupWithManager)
+	controllertest.Start(t, env, review.Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	backlogged(t, ns)
 	review := testenv.Create(t, env, builder.Review("review").In(ns).Build())

@@ -26,7 +26,7 @@ func counted(t *testing.T, review *v1alpha1.Review, want reviewstate.Counts) {
 }
 
 func TestCountersFollowTheIssuesAndTheReviewedCommits(t *testing.T) {
-	controllertest.Start(t, env, review.SetupWithManager)
+	controllertest.Start(t, env, review.Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	review := builder.Review("review").In(ns).Reviewed("a", at(0)).Build()
 	high := builder.ReviewIssue("i-high").In(ns).Severity(v1alpha1.LevelHigh).SeenIn("a").Build()
@@ -51,7 +51,7 @@ func TestCountersFollowTheIssuesAndTheReviewedCommits(t *testing.T) {
 
 // A printer column shows a blank for a counter that is not stored.
 func TestCountersOfNothingAreStored(t *testing.T) {
-	controllertest.Start(t, env, review.SetupWithManager)
+	controllertest.Start(t, env, review.Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	review := testenv.Create(t, env, builder.Review("review").In(ns).Build())
 	counted(t, review, reviewstate.Counts{})
@@ -67,7 +67,7 @@ func TestCountersOfNothingAreStored(t *testing.T) {
 }
 
 func TestAReviewWaitsForItsRepository(t *testing.T) {
-	controllertest.Start(t, env, review.SetupWithManager)
+	controllertest.Start(t, env, review.Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	review := testenv.Create(t, env, builder.Review("review").In(ns).Build())
 	ready := testenv.AwaitReason(t, env, review, v1alpha1.ReasonRepositoryNotFound)

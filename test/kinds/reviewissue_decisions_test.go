@@ -17,7 +17,7 @@ import (
 )
 
 func TestADecisionAboutAnIssueIsRecordedAndCountedAndEnds(t *testing.T) {
-	controllertest.Start(t, env, reviewissue.SetupWithManager, review.SetupWithManager)
+	controllertest.Start(t, env, reviewissue.SetupWithManager, review.Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	issue, pull := builder.ReviewIssue("i-1").In(ns).SeenIn("a").Build(), builder.Review("review").In(ns).Reviewed("a", at(0)).Build()
 	env.Create(t, builder.Repository("repo").In(ns).Build(), pull, issue)

@@ -30,7 +30,7 @@ func TestManyFindingsLeadToFewWrites(t *testing.T) {
 }
 
 func TestManyIssuesLeadToFewWrites(t *testing.T) {
-	controllertest.Start(t, env, review.SetupWithManager)
+	controllertest.Start(t, env, review.Settings{}.SetupWithManager)
 	leadToFewWrites(t, builder.Review("review").Build(), &v1alpha1.ReviewList{},
 		func(name, ns string) client.Object { return builder.ReviewIssue(name).In(ns).Build() },
 		func(written *v1alpha1.Review) int32 { return written.Status.OpenIssueCount })
