@@ -111,10 +111,10 @@ func (s *Summary) passOver(p *plan) {
 	}
 }
 
-// warnOfNumber warns if a pull request that has ended was not recorded before: its number may be mistyped. reviewed
-// means that the import also reviews a commit.
+// warnOfNumber warns if a pull request that has ended has no review: its number may be mistyped, or retention has
+// removed the review. reviewed means that the import also reviews a commit.
 func (s *Summary) warnOfNumber(pr PullRequest, reviewed, dryRun bool) {
-	warning := fmt.Sprintf("pull request %d was not recorded before: check its number", pr.Number)
+	warning := fmt.Sprintf("pull request %d has no review: check its number, unless retention has removed its review", pr.Number)
 	if !dryRun {
 		warning += "; if it is wrong, " + takeBack(pr)
 		if reviewed {

@@ -468,7 +468,7 @@ func TestThePluginRecordsReviews(t *testing.T) {
 	}{
 		{"the state of an unknown one", []string{"--status", "open", "--pr", "999"}, "open: new review r-"},
 		{"the end of an unknown one", []string{"--status", "merged", "--pr", "998"},
-			"\n  warning: pull request 998 was not recorded before: check its number; if it is wrong, have a cluster administrator delete the review at the API server "},
+			"\n  warning: pull request 998 has no review: check its number, unless retention has removed its review; if it is wrong, have a cluster administrator delete the review at the API server "},
 		{"the last commit of an unknown one", []string{both, "--commit", commitA, "--status", "closed", "--pr", "997"},
 			p.Namespace + "; that also deletes its issues and people's decisions about them"},
 		{"a dry run", []string{both, "--commit", commitA, "--dry-run"}, "2 new"},
