@@ -176,8 +176,9 @@ type OrganizationAPIKeys struct {
 
 // Retention sets how long finished objects are kept.
 type Retention struct {
-	// closedFindings is how long a closed finding is kept after its closing, or after a later withdrawal of a decision
-	// about it: a duration in hours, minutes and seconds, for example "8760h"; "0s" removes it at once. Absent: forever.
+	// closedFindings is how long a closed finding is kept after its closing, or after a person last confirmed it or
+	// withdrew a decision or comment about it, if that is later: a duration in hours, minutes and seconds, for example
+	// "8760h"; "0s" removes it at once. Absent: forever.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && !self.matches('[ a-gi-lo-rtv-zA-Z]')",message="closedFindings must be hours, minutes and seconds and not negative, for example 8760h for a year"
@@ -195,14 +196,14 @@ type Retention struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && !self.matches('[ a-gi-lo-rtv-zA-Z]')",message="finishedScans must be hours, minutes and seconds and not negative, for example 8760h for a year"
 	// +optional
 	FinishedScans *metav1.Duration `json:"finishedScans,omitempty"`
-	// finishedReviews is how long a Review is kept, with its ReviewIssues, after it or one of them last changed, whatever
-	// the status of the pull request, for example "4320h". Absent: forever. A review is always kept while a person's
-	// decision or comment about one of its issues exists.
+	// idleReviews is how long a Review is kept, with its ReviewIssues, after it or one of them last changed, whatever
+	// the status of the pull request, for example "4320h". At least "1h", because an import may take a while. Absent:
+	// forever. A review is always kept while a person's decision or comment about one of its issues exists.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && !self.matches('[ a-gi-lo-rtv-zA-Z]')",message="finishedReviews must be hours, minutes and seconds and not negative, for example 8760h for a year"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1h') && !self.matches('[ a-gi-lo-rtv-zA-Z]')",message="idleReviews must be hours, minutes and seconds of at least 1h, for example 8760h for a year"
 	// +optional
-	FinishedReviews *metav1.Duration `json:"finishedReviews,omitempty"`
+	IdleReviews *metav1.Duration `json:"idleReviews,omitempty"`
 	// finishedDeliveries is how long a delivered or failed webhook delivery is kept after its end,
 	// for example "720h". Absent: "168h", a week.
 	// +kubebuilder:validation:Type=string

@@ -1638,8 +1638,8 @@ func (in *Retention) DeepCopyInto(out *Retention) {
 		*out = new(v1.Duration)
 		**out = **in
 	}
-	if in.FinishedReviews != nil {
-		in, out := &in.FinishedReviews, &out.FinishedReviews
+	if in.IdleReviews != nil {
+		in, out := &in.IdleReviews, &out.IdleReviews
 		*out = new(v1.Duration)
 		**out = **in
 	}

@@ -22,7 +22,7 @@ const (
 	// triagedFindings are closed findings whose spec.triage mutes them or has a comment.
 	triagedFindings    shelf = "closed findings that were triaged"
 	finishedScans      shelf = "finished scans"
-	finishedReviews    shelf = "finished reviews"
+	idleReviews        shelf = "idle reviews"
 	finishedDeliveries shelf = "finished deliveries"
 	finishedOperations shelf = "finished operations"
 	// setlessOperations have failed before their sets were made, so they have decided about nothing.
@@ -127,7 +127,7 @@ func reviewFinished(review *v1alpha1.Review) (time.Time, shelf, bool) {
 	if status.UpdatedAt == nil || status.ObservedGeneration != review.Generation || owes(review) {
 		return time.Time{}, "", false
 	}
-	return status.UpdatedAt.Time, finishedReviews, true
+	return status.UpdatedAt.Time, idleReviews, true
 }
 
 func deliveryFinished(delivery *v1alpha1.WebhookDelivery) (time.Time, shelf, bool) {

@@ -121,8 +121,8 @@ func TestWhatHasFinishedAndSince(t *testing.T) {
 			s.Generation = 2
 		}), ""},
 
-		{"a review that has not changed since", pullRequestOf(func(*v1alpha1.Review) {}), finishedReviews},
-		{"one of a merged pull request", pullRequestOf(func(r *v1alpha1.Review) { r.Spec.PRStatus = v1alpha1.PullRequestMerged }), finishedReviews},
+		{"a review that has not changed since", pullRequestOf(func(*v1alpha1.Review) {}), idleReviews},
+		{"one of a merged pull request", pullRequestOf(func(r *v1alpha1.Review) { r.Spec.PRStatus = v1alpha1.PullRequestMerged }), idleReviews},
 		{"one that no controller has seen", pullRequestOf(func(r *v1alpha1.Review) { r.Status = v1alpha1.ReviewStatus{} }), ""},
 		{"one whose last commit its controller has not seen", pullRequestOf(func(r *v1alpha1.Review) { r.Generation = 3 }), ""},
 		{"one that has its change still to be told", pullRequestOf(func(r *v1alpha1.Review) { r.Status.EmittedSeq = 0 }), ""},
@@ -184,7 +184,7 @@ func TestTermsOf(t *testing.T) {
 		{"that alone names no time", &v1alpha1.Retention{IncludeTriaged: true}, []term{deliveries}},
 		{"each figure", &v1alpha1.Retention{FinishedScans: hour, FinishedDeliveries: day},
 			[]term{{finishedScans, time.Hour}, {finishedDeliveries, 24 * time.Hour}}},
-		{"reviews have a figure too", &v1alpha1.Retention{FinishedReviews: hour}, []term{{finishedReviews, time.Hour}, deliveries}},
+		{"reviews have a figure too", &v1alpha1.Retention{IdleReviews: hour}, []term{{idleReviews, time.Hour}, deliveries}},
 		{"operations have a figure too", &v1alpha1.Retention{FinishedOperations: hour},
 			[]term{{finishedOperations, time.Hour}, deliveries}},
 		{"and those without a set are kept no longer than others", &v1alpha1.Retention{FinishedOperations: &metav1.Duration{}},

@@ -19,7 +19,7 @@ var notRemoved = promauto.With(metrics.Registry).NewCounterVec(prometheus.Counte
 }, []string{"kind"})
 
 func init() {
-	for _, s := range []shelf{closedFindings, finishedScans, finishedReviews, finishedDeliveries, finishedOperations} {
+	for _, s := range []shelf{closedFindings, finishedScans, idleReviews, finishedDeliveries, finishedOperations} {
 		createUpFront(s.kind())
 	}
 	createUpFront(issueKind)

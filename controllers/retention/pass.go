@@ -252,7 +252,7 @@ func newObject(on shelf) client.Object {
 	switch on {
 	case finishedScans:
 		return &v1alpha1.Scan{}
-	case finishedReviews:
+	case idleReviews:
 		return &v1alpha1.Review{}
 	case finishedDeliveries:
 		return &v1alpha1.WebhookDelivery{}
@@ -273,7 +273,7 @@ func (r *Reconciler) announce(ctx context.Context, organization *v1alpha1.Organi
 	findings := p.retired[closedFindings] + p.retired[triagedFindings]
 	scans, deliveries := p.retired[finishedScans], p.retired[finishedDeliveries]
 	operations := p.retired[finishedOperations] + p.retired[setlessOperations] + p.retired[previews]
-	reviews, issues := p.retired[finishedReviews], p.issues
+	reviews, issues := p.retired[idleReviews], p.issues
 	if findings+scans+deliveries+operations+reviews+issues == 0 {
 		return
 	}

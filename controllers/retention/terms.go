@@ -50,7 +50,7 @@ func termsOf(retention *v1alpha1.Retention) []term {
 		add(triagedFindings, retention.ClosedFindings)
 	}
 	add(finishedScans, retention.FinishedScans)
-	add(finishedReviews, retention.FinishedReviews)
+	add(idleReviews, retention.IdleReviews)
 	operations := cmp.Or(retention.FinishedOperations, &metav1.Duration{Duration: DefaultOperations})
 	add(finishedOperations, operations)
 	out = append(out, term{setlessOperations, min(operations.Duration, keepSetless)}, term{previews, keepPreviews})
