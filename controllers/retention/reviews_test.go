@@ -153,6 +153,14 @@ func TestWhatHappensWhileAReviewIsRemoved(t *testing.T) {
 			before: func(review *v1alpha1.Review, _ []*v1alpha1.ReviewIssue) {
 				testenv.Change(t, env, review, func(r *v1alpha1.Review) { r.Labels = controllertest.LegalHold })
 			}},
+		{name: "refused-issue", first: none, last: none, stays: true, left: 2,
+			before: func(_ *v1alpha1.Review, issues []*v1alpha1.ReviewIssue) {
+				testenv.Change(t, env, issues[1], func(i *v1alpha1.ReviewIssue) { i.Labels = controllertest.LegalHold })
+			}},
+		{name: "settings-changed", before: none, last: none, stays: true, left: 2,
+			first: func(*v1alpha1.Review, []*v1alpha1.ReviewIssue) {
+				setRetention(t, "meanwhile", v1alpha1.Retention{IdleReviews: duration(90 * time.Minute)})
+			}},
 	} {
 		review, issues := pullRequest(t, ns, c.name, 3, undecided)
 		review.Status.UpdatedAt = new(v1alpha1.NewTime(time.Now().Add(-2 * time.Hour)))

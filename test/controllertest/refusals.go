@@ -27,7 +27,7 @@ func RefuseRemovals(t *testing.T, env *testenv.Environment, namespace string) {
 		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Delete},
 		Rule: admissionregistrationv1.Rule{
 			APIGroups:   []string{v1alpha1.GroupName, "coordination.k8s.io"},
-			APIVersions: []string{"*"}, Resources: []string{"findings", "leases", "reviews"},
+			APIVersions: []string{"*"}, Resources: []string{"findings", "leases", "reviews", "reviewissues"},
 		},
 	}}
 	env.Deny(t, "legal-hold-"+namespace, admissionregistrationv1.ValidatingAdmissionPolicySpec{
