@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -526,16 +525,8 @@ func (l *life) retention(t *testing.T) {
 		}
 		g.Expect(owed).To(BeZero())
 	})
-	// An hour is the shortest period of reviews.
-	long := new(v1alpha1.NewTime(time.Now().Add(-2 * time.Hour)))
-	for _, r := range testenv.List(t, NewWithT(t), env, &v1alpha1.ReviewList{}, client.InNamespace(home)).Items {
-		testenv.ChangeStatus(t, env, &r, func(r *v1alpha1.Review) { r.Status.UpdatedAt = long })
-	}
-	for _, i := range testenv.List(t, NewWithT(t), env, &v1alpha1.ReviewIssueList{}, client.InNamespace(home)).Items {
-		testenv.ChangeStatus(t, env, &i, func(i *v1alpha1.ReviewIssue) { i.Status.UpdatedAt = long })
-	}
 	organization := builder.Organization(organizationName).Build()
-	env.Patch(t, organization, `{"spec":{"quotas":null,"retention":{"closedFindings":"0s","finishedScans":"0s","idleReviews":"1h","finishedDeliveries":"0s","finishedOperations":"0s","includeTriaged":true}}}`)
+	env.Patch(t, organization, `{"spec":{"quotas":null,"retention":{"closedFindings":"0s","finishedScans":"0s","idleReviews":"0s","finishedDeliveries":"0s","finishedOperations":"0s","includeTriaged":true}}}`)
 	l.waitForFindings(t, 2, 0)
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(remaining(g, t, &v1alpha1.WebhookDeliveryList{})).To(BeZero())
