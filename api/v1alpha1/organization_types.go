@@ -197,8 +197,8 @@ type Retention struct {
 	// +optional
 	FinishedScans *metav1.Duration `json:"finishedScans,omitempty"`
 	// idleReviews is how long a Review is kept, with its ReviewIssues, after it or one of them last changed, whatever
-	// the status of the pull request, for example "4320h". Use at least "1h", because an import may take a while. Absent:
-	// forever. A review is always kept while a person's decision or comment about one of its issues exists.
+	// the status of the pull request, for example "4320h". Use at least "1h", because an import may take a while.
+	// Absent: forever. A review is always kept while a person's decision or comment about one of its issues exists.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && !self.matches('[ a-gi-lo-rtv-zA-Z]')",message="idleReviews must be hours, minutes and seconds and not negative, for example 8760h for a year"
