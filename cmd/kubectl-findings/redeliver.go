@@ -30,9 +30,9 @@ import (
 const redeliverLong = `Send webhook deliveries again.
 
 The same event is sent with the same webhook-id, so a receiver that already has it recognises it. Name the deliveries,
-or select them with filters: --failed selects those in the phase Failed, with no attempt left or a deleted endpoint.
-Deliveries of a deleted endpoint are not sent again. The selection is shown first, and nothing is sent until you confirm
-or pass --yes.
+or select them with filters: --failed selects those in the phase Failed, with no attempt left, or an endpoint that was
+deleted or disabled for 30 days. Deliveries of a deleted endpoint are not sent again. The selection is shown first, and
+nothing is sent until you confirm or pass --yes.
 
 With --wait the command ends when every delivery was delivered, has failed again, or is not sent
 because its endpoint is disabled.`
@@ -90,7 +90,7 @@ func newRedeliverCommand(c cli) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&o.endpoint, "endpoint", "", "only deliveries to this WebhookEndpoint")
 	flags.BoolVar(&o.failed, "failed", false,
-		"only deliveries in the phase Failed: no attempt is left, or the endpoint was deleted")
+		"only deliveries in the phase Failed: no attempt is left, or the endpoint was deleted or disabled for 30 days")
 	addSelectorFlags(flags, &o.labels, &o.fields, "spec.event.type=finding.created,status.phase!=Delivered")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be sent again, and send nothing")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask")

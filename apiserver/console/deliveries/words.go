@@ -55,6 +55,10 @@ func took(a client.WebhookDeliveryAttempt) string {
 	return strconv.Itoa(int(a.EndedAt.Sub(a.At)/time.Second)) + " s"
 }
 
+// endpointStopped explains why a delivery failed with attempts left, and what to do.
+const endpointStopped = "its endpoint was disabled for 30 days, or was deleted. If the endpoint exists, enable it, " +
+	"then redeliver the delivery."
+
 // next explains what happens next, and what the user can do about it.
 func next(d client.WebhookDelivery, organization string, now time.Time) string {
 	a := last(d)
@@ -63,11 +67,11 @@ func next(d client.WebhookDelivery, organization string, now time.Time) string {
 	case d.Status == client.WebhookDeliveryStatusDelivered:
 		return "The receiver accepted the event. There is nothing to do."
 	case d.Status == client.WebhookDeliveryStatusFailed && a == nil:
-		return "No attempt was made, and none will be: most likely the endpoint was deleted."
+		return "No attempt was made, and none will be: " + endpointStopped
 	case d.Status == client.WebhookDeliveryStatusFailed && neverRedelivered(d):
-		return "It was not sent again, and will not be: most likely the endpoint was deleted."
+		return "It was not sent again, and will not be: " + endpointStopped
 	case d.Status == client.WebhookDeliveryStatusFailed && attemptsOfRound(d) < AttemptsPerRound:
-		return "No further attempt is made: most likely the endpoint was deleted."
+		return "No further attempt is made: " + endpointStopped
 	case d.Status == client.WebhookDeliveryStatusFailed:
 		return "All attempts have failed. Fix what the last attempt's message names, then redeliver it, if " +
 			"its endpoint still exists."

@@ -33,7 +33,9 @@ func TestADeliverySaysWhatHappensNext(t *testing.T) {
 		{"it arrived", client.WebhookDeliveryStatusDelivered, failed, nil, "The receiver accepted the event"},
 		{"all attempts failed", client.WebhookDeliveryStatusFailed, slices.Repeat(failed, AttemptsPerRound), nil, "if its endpoint still exists"},
 		{"its endpoint was deleted after the first", client.WebhookDeliveryStatusFailed, failed, nil, "No further attempt is made"},
-		{"its endpoint is gone", client.WebhookDeliveryStatusFailed, nil, nil, "the endpoint was deleted"},
+		{"its endpoint is gone", client.WebhookDeliveryStatusFailed, nil, nil, "or was deleted"},
+		{"its endpoint was disabled too long", client.WebhookDeliveryStatusFailed, nil, nil, "was disabled for 30 days"},
+		{"its endpoint was disabled too long after the first", client.WebhookDeliveryStatusFailed, failed, nil, "If the endpoint exists, enable it"},
 		{"a request is on its way", client.WebhookDeliveryStatusPending, started, nil, "in progress"},
 		{"its endpoint is disabled", client.WebhookDeliveryStatusPending, failed, nil, "does not exist. Its conditions say which: kubectl describe webhookendpoint team --namespace org-acme."},
 		{"many are before it", client.WebhookDeliveryStatusPending, nil, nil, "conditions say so: kubectl describe webhookendpoint team --namespace org-acme."},
@@ -51,7 +53,7 @@ func TestADeliverySaysWhatHappensNext(t *testing.T) {
 func TestARedeliveryWithoutAnAttemptBlamesNoReceiver(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for redelivered, want := range map[time.Time]string{
-		at.Add(-time.Hour): "All attempts have failed", at: "All attempts have failed", at.Add(time.Hour): "endpoint was deleted",
+		at.Add(-time.Hour): "All attempts have failed", at: "All attempts have failed", at.Add(time.Hour): "was disabled for 30 days, or was deleted. If the endpoint exists, enable it",
 	} {
 		d := client.WebhookDelivery{Status: client.WebhookDeliveryStatusFailed, RedeliveredAt: &redelivered,
 			Attempts: slices.Repeat([]client.WebhookDeliveryAttempt{{At: at, Outcome: client.WebhookAttemptOutcomeFailed}}, AttemptsPerRound)}
