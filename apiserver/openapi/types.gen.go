@@ -4321,7 +4321,8 @@ type WebhookDelivery struct {
 	// RedeliveredAt When the last redelivery was requested; null if none was.
 	RedeliveredAt *time.Time `json:"redelivered_at"`
 
-	// Status pending: an attempt is under way or planned; delivered: the receiver answered 2xx; failed: no attempt is left.
+	// Status pending: an attempt is under way or planned; delivered: the receiver answered 2xx; failed: no attempt is left,
+	// or the endpoint was deleted, or disabled by the service for 30 days.
 	Status WebhookDeliveryStatus `json:"status"`
 
 	// SubjectId The id of that resource.
@@ -4368,7 +4369,8 @@ type WebhookDeliveryList struct {
 	Total int64 `json:"total"`
 }
 
-// WebhookDeliveryStatus pending: an attempt is under way or planned; delivered: the receiver answered 2xx; failed: no attempt is left.
+// WebhookDeliveryStatus pending: an attempt is under way or planned; delivered: the receiver answered 2xx; failed: no attempt is left,
+// or the endpoint was deleted, or disabled by the service for 30 days.
 type WebhookDeliveryStatus string
 
 // WebhookVerification The verdict on a payload and a signature.

@@ -283,8 +283,7 @@ func TestOtherCodeInThePlaceOfAMutedFindingIsAnIssue(t *testing.T) {
 	}
 }
 
-// A merge would reopen it muted.
-func TestOtherCodeOfAMutedFindingThatIsClosedSinceIsAnIssueUnlessItIsCertainlyTheSame(t *testing.T) {
+func TestAMutedFindingThatIsClosedSinceIsKnownByItsFingerprintWhateverItsCode(t *testing.T) {
 	at := func(place string) *importer.Batch {
 		batch := batchOf("ESLint", place)
 		batch.Results[0].Fingerprints = map[string]string{"primaryLocationLineHash": "f00"}
@@ -294,11 +293,10 @@ func TestOtherCodeOfAMutedFindingThatIsClosedSinceIsAnIssueUnlessItIsCertainlyTh
 		reason string
 		closed bool
 		result string
-		known  int
 	}{
-		{"open, and at another line", false, "14 eval:eval(b)", 1},
-		{"closed, and at another line", true, "14 eval:eval(b)", 0},
-		{"closed, and at its line", true, "10 eval:eval(b)", 1},
+		{"open, and at another line", false, "14 eval:eval(b)"},
+		{"closed, and at another line", true, "14 eval:eval(b)"},
+		{"closed, and at its line", true, "10 eval:eval(b)"},
 	} {
 		base := describedBy(at("10 eval:eval(a)"))
 		mutedAfter(&base[0], &base[0])
@@ -310,7 +308,7 @@ func TestOtherCodeOfAMutedFindingThatIsClosedSinceIsAnIssueUnlessItIsCertainlyTh
 		im := New(c.serve(t, base, start.Add(-time.Hour)), pr, Options{DryRun: true})
 		s, err := im.Import(t.Context(), &Commit{SHA: "c1", ReviewedAt: start.Add(time.Hour)}, []*importer.Batch{at(tc.result)})
 		harness.Must(t, err)
-		harness.Same(t, tc.reason+": known, in doubt, open", [3]int{tc.known, 0, 1 - tc.known}, [3]int{s.Base.Known, s.Base.InDoubt, s.Open})
+		harness.Same(t, tc.reason+": known, in doubt, open", [3]int{1, 0, 0}, [3]int{s.Base.Known, s.Base.InDoubt, s.Open})
 	}
 }
 
