@@ -27,8 +27,8 @@ func newSizeCommand() *cobra.Command {
 
 The figures are those of docs/performance/sizes.md, where memory was measured with up to 100,000 findings, and
 leave room for all of them to change at once, and for uploads. Closed findings count until retention removes them.
-A scan counts like a finding, which is as large or larger. Scans are kept unless spec.retention.finishedScans is set:
-count those of a day times the days that they are kept. A project counts like 30 findings, for the two years of its
+A scan counts as a finding; it is as large or smaller. Scans are kept unless spec.retention.finishedScans is set:
+count those of a day times the days that they are kept. A project counts as 100 findings, for the two years of its
 history that are kept: an estimate for findings that change every day.
 Pull requests' issues and webhook deliveries are as large as findings or smaller: if you keep many, add them.
 Only a delivery to an endpoint with batch: PerScan may be larger: up to 64 KiB, as much as 15 findings. The REST API
@@ -58,23 +58,28 @@ does not hold that in memory.`,
 func (o *sizeOptions) report() string {
 	p, out := message.NewPrinter(language.English), &strings.Builder{}
 	printf := func(format string, values ...any) { out.WriteString(p.Sprintf(format, values...)) }
-	planes, most, organizations := planesFor(max(o.findings, o.scans), o.organizations)
+	planes, organizations := planesFor(max(o.findings, o.scans, o.projects*projectTrends), o.organizations)
+	share := func(all int) int { return divideUp(all*organizations, o.organizations) }
 	each := ""
 	if planes > 1 {
 		each = " for each control plane"
 		printf("%d control planes, since Kubernetes recommends at most %d objects of a kind: divide the organizations among them.\n\n",
 			planes, onePlane)
 	}
-	if most > onePlane {
-		kind, removed := "findings", "closed findings"
-		if o.scans > o.findings {
-			kind, removed = "scans", "finished scans"
+	for _, kind := range []struct {
+		name   string
+		all    int
+		remedy string
+	}{
+		{"findings", o.findings, "let retention remove closed findings sooner, or make more organizations"},
+		{"scans", o.scans, "let retention remove finished scans sooner, or make more organizations"},
+		{"FindingTrends of projects", o.projects * projectTrends, "make more organizations"},
+	} {
+		if most := share(kind.all); most > onePlane {
+			printf("%d %s per control plane exceed the %d objects of a kind that Kubernetes recommends at most, and an\n"+
+				"organization cannot be divided: %s.\n\n", most, kind.name, onePlane, kind.remedy)
 		}
-		printf("%d %s per control plane exceed the %d objects of a kind that Kubernetes recommends at most, and an\n"+
-			"organization cannot be divided: let retention remove %s sooner, or make more organizations.\n\n",
-			most, kind, onePlane, removed)
 	}
-	share := func(all int) int { return divideUp(all*organizations, o.organizations) }
 	findings, scans, projects := share(o.findings), share(o.scans), share(o.projects)
 	objects := findings + scans + projects*projectObjects + organizations*organizationObjects
 	noun := "organizations"

@@ -3,6 +3,7 @@ package main
 import (
 	"math"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/uploads"
 )
 
@@ -33,10 +34,11 @@ const (
 	// organizationObjects is the number of objects per organization, each counted like a finding: namespace, accounts,
 	// bindings, quota, a few repositories and projects, keys.
 	organizationObjects = 20
-	// projectObjects is how many findings a project counts as: the object, and the FindingTrends of nine quarters, which
-	// take most if its findings change every day. It is an estimate: a day's row takes up to 500 bytes of etcd, and trends
-	// do not all change at once, so what underLoad and versions add is room for rows.
-	projectObjects = 30
+	// projectTrends is how many FindingTrends are kept per project: one per quarter.
+	projectTrends = v1alpha1.TrendYears*4 + 1
+	// projectObjects is how many findings a project counts as: the object and its FindingTrends, which take most if its
+	// findings change every day: so much do their rows take in kube-apiserver. In etcd they take less.
+	projectObjects = 100
 )
 
 // footprint is a process's memory use, in bytes.
@@ -54,16 +56,15 @@ func (f footprint) atRest(objects int) float64 { return f.base + float64(objects
 // of returns the memory for that many objects while all of them change and uploads are at their limit.
 func (f footprint) of(objects int) float64 { return underLoad*f.atRest(objects) + f.uploads }
 
-// planesFor returns how many control planes that many objects of a kind need, and the most of them and of organizations
-// per control plane, if all organizations have as many. An organization cannot be divided, so there may be more than
-// onePlane in each.
-func planesFor(ofKind, organizations int) (planes, ofKindEach, organizationsEach int) {
+// planesFor returns how many control planes that many objects of a kind need, and the most organizations per control
+// plane, if all organizations have as many. An organization cannot be divided, so there may be more than onePlane in
+// each.
+func planesFor(ofKind, organizations int) (planes, organizationsEach int) {
 	organizationsEach = organizations
 	if ofKind > onePlane {
 		organizationsEach = max(1, onePlane*organizations/ofKind)
 	}
-	return divideUp(organizations, organizationsEach), divideUp(ofKind*organizationsEach, organizations),
-		organizationsEach
+	return divideUp(organizations, organizationsEach), organizationsEach
 }
 
 func divideUp(count, by int) int { return (count + by - 1) / by }

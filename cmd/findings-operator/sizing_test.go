@@ -3,13 +3,19 @@ package main
 import (
 	"encoding/json"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/uploads"
+	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -62,7 +68,8 @@ func TestFindingsAreDividedAmongPlanes(t *testing.T) {
 		{3 * onePlane, 1, 1, 3 * onePlane, 1},
 		{6 * onePlane, 4, 4, 3 * onePlane / 2, 1},
 	} {
-		planes, findings, organizations := planesFor(c.findings, c.organizations)
+		planes, organizations := planesFor(c.findings, c.organizations)
+		findings := divideUp(c.findings*organizations, c.organizations)
 		if planes != c.planes || findings != c.findingsEach || organizations != c.organizationsEach {
 			t.Errorf("%d findings of %d organizations: %d planes with %d and %d", c.findings, c.organizations, planes, findings, organizations)
 		}
@@ -80,9 +87,12 @@ func TestSizeCountsOneOrganization(t *testing.T) {
 // Else they would outgrow the memory that size prints for the findings alone.
 func TestSizeCountsScansAndTheHistoryOfProjects(t *testing.T) {
 	for want, o := range map[string]sizeOptions{
-		": 4,030 objects": {findings: 10, scans: 1000, projects: 100, organizations: 1, replicas: 2},
+		": 11,030 objects": {findings: 10, scans: 1000, projects: 100, organizations: 1, replicas: 2},
 		"2 control planes, since Kubernetes recommends at most 150,000": {scans: 2 * onePlane, organizations: 2, replicas: 2},
 		"let retention remove finished scans sooner":                    {scans: 2 * onePlane, organizations: 1, replicas: 2},
+		"let retention remove closed findings sooner":                   {findings: 2 * onePlane, scans: 3 * onePlane, organizations: 1, replicas: 2},
+		"FindingTrends of projects per control plane exceed":            {projects: onePlane, organizations: 1, replicas: 2},
+		"3 control planes": {projects: onePlane / 3, organizations: 9, replicas: 2},
 	} {
 		if report := o.report(); !strings.Contains(report, want) {
 			t.Errorf("no %q in\n%s", want, report)
@@ -90,18 +100,42 @@ func TestSizeCountsScansAndTheHistoryOfProjects(t *testing.T) {
 	}
 }
 
-// etcd's quota, as size prints it, has room for the history of a project whose findings change every day.
+// The quota of etcd and the memory of kube-apiserver, as size computes them, have room for the history of a project whose
+// findings change every day.
 func TestAProjectCountsForItsHistory(t *testing.T) {
 	spread := &v1alpha1.FindingTrendSpread{Median: 1000, P90: 1000, Sample: slices.Repeat([]int32{1000}, v1alpha1.MaxTrendSample)}
-	row, err := json.Marshal(v1alpha1.FindingTrendDay{
-		Day: "2026-03-01", Open: v1alpha1.FindingTrendOpen{Critical: 100, High: 100, Medium: 100, Low: 100},
-		OpenMuted: 100, Opened: 10, Closed: 10, Muted: 10, Age: spread, TimeToClose: spread,
-	})
+	rows := make([]v1alpha1.FindingTrendDay, v1alpha1.MaxTrendDays)
+	for i := range rows {
+		rows[i] = v1alpha1.FindingTrendDay{
+			Day:       v1alpha1.Day(time.Date(2026, 7, 1+i, 0, 0, 0, 0, time.UTC).Format(time.DateOnly)),
+			Open:      v1alpha1.FindingTrendOpen{Critical: 100, High: 100, Medium: 100, Low: 100},
+			OpenMuted: 100, Opened: 10, Closed: 10, Muted: 10, Age: spread, TimeToClose: spread,
+		}
+	}
+	trend := builder.FindingTrend("full", "2026q3").In(env.Namespace(t)).Rows(rows...).Build()
+	harness.Must(t, env.AsController(t).Create(t.Context(), trend))
+	stored := &unstructured.Unstructured{}
+	stored.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("FindingTrend"))
+	harness.Must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(trend), stored))
+	text, err := json.Marshal(stored)
 	harness.Must(t, err)
-	const quarters, owned = v1alpha1.TrendYears*4 + 1, 150 // owned is a row's share of managedFields, in bytes
-	history := quarters * v1alpha1.MaxTrendDays * (len(row) + owned)
-	if room := projectObjects * storedBytes * versions; room < float64(history) {
-		t.Errorf("a project counts as %.0f bytes, and its history takes %d", room, history)
+	if history, room := projectTrends*len(text), projectObjects*storedBytes*versions; room < float64(history) {
+		t.Errorf("etcd has room for %.0f bytes of a project, and its history takes %d", room, history)
+	}
+	const projects = 10
+	held := make([]unstructured.Unstructured, projects*projectTrends) // as the watch cache of kube-apiserver holds them
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for i := range held {
+		harness.Must(t, json.Unmarshal(text, &held[i]))
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	history := float64(after.HeapAlloc-before.HeapAlloc) / projects
+	runtime.KeepAlive(held)
+	if room := projectObjects * sizedAPIServer.finding; room < history {
+		t.Errorf("kube-apiserver has room for %.0f bytes of a project, and its history takes %.0f", room, history)
 	}
 }
 
