@@ -150,7 +150,7 @@ func TestADeliveryThatHasFailedTellsOfItsDeletedEndpoint(t *testing.T) {
 		outlook outlook
 		reason  string
 	}{
-		{"u-1", v1alpha1.WebhookDeliveryPending, outlookGone, v1alpha1.ReasonEndpointNotFound},
+		{"u-1", v1alpha1.WebhookDeliveryPending, outlookUnconfirmed, v1alpha1.ReasonEndpointNotFound},
 		{"u-1", v1alpha1.WebhookDeliveryFailed, 0, v1alpha1.ReasonEndpointNotFound},
 		{"", v1alpha1.WebhookDeliveryFailed, 0, v1alpha1.ReasonDeliveryFailed},
 	} {

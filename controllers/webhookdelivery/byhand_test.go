@@ -385,6 +385,31 @@ func TestADeliveryWaitsThirtyDaysForAnEndpointThatIsGone(t *testing.T) {
 	g.Expect(waits.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryDelivered))
 }
 
+// What has failed is not sent by itself once the cache shows that the endpoint was enabled.
+func TestADeliveryIsNotGivenUpBecauseTheCacheLags(t *testing.T) {
+	h, ns, g := newByHand(t, loopback), namespace(t), NewWithT(t)
+	endpoint := h.ready(ns, "team", newReceiver(t, answers(http.StatusOK)).URL)
+	testenv.ChangeStatus(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) {
+		e.Status.Disabled = &v1alpha1.WebhookDisabled{
+			At: v1alpha1.NewTime(h.clock.Now()), Reason: v1alpha1.WebhookDisabledGone, Message: "why", Generation: e.Generation,
+		}
+	})
+	cached := testenv.Get(t, g, env, endpoint).DeepCopy()
+	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Batch = v1alpha1.WebhookBatchPerScan })
+	h.Client = interceptor.NewClient(env.AsController(t), interceptor.Funcs{Get: func(ctx context.Context,
+		c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+		if e, isEndpoint := into.(*v1alpha1.WebhookEndpoint); isEndpoint {
+			cached.DeepCopyInto(e)
+			return nil
+		}
+		return c.Get(ctx, key, into, options...)
+	}})
+	d := h.delivery(ns, "d-1", "team")
+	h.clock.Step(30 * 24 * time.Hour)
+	h.reconcile(d)
+	g.Expect(d.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryDelivered))
+}
+
 // An attempt that began later may have failed sooner.
 func TestASuccessIsCountedIfAFailureWasCountedMeanwhile(t *testing.T) {
 	h, ns, g := newByHand(t, loopback), namespace(t), NewWithT(t)

@@ -151,7 +151,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *Reconciler) catchUp(ctx context.Context, s *scope) error {
 	followSecrets(s)
 	if outlivesEndpoint(s) {
-		if _, err := r.confirmGone(ctx, s, step{}); err != nil {
+		if _, err := r.confirm(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -176,9 +176,9 @@ func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 	webhooks.TakeUpRedelivery(s.Object, s.Now)
 	followSecrets(s)
 	step := decide(s)
-	if s.endpoint == nil && (step.outlook == outlookGone || outlivesEndpoint(s)) {
+	if step.outlook == outlookUnconfirmed || outlivesEndpoint(s) {
 		var err error
-		if step, err = r.confirmGone(ctx, s, step); err != nil {
+		if step, err = r.confirm(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -233,6 +233,7 @@ func (r *Reconciler) findEndpoint(ctx context.Context, s *scope) error {
 }
 
 func (s *scope) readEndpoint(ctx context.Context, from client.Reader) error {
+	s.endpoint = nil
 	ref, endpoint := s.Object.Spec.EndpointRef, &v1alpha1.WebhookEndpoint{}
 	err := from.Get(ctx, client.ObjectKey{Namespace: s.Object.Namespace, Name: string(ref.Name)}, endpoint)
 	switch {

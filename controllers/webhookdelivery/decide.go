@@ -17,8 +17,9 @@ const (
 	outlookDue outlook = iota + 1
 	// outlookWaiting means that it waits for its time, or for a change of the endpoint.
 	outlookWaiting
-	// outlookGone means that the cache has no such endpoint. If the API server confirms that, the delivery fails for good.
-	outlookGone
+	// outlookUnconfirmed means that the delivery fails for good, if the API server confirms what the cache holds about its
+	// endpoint.
+	outlookUnconfirmed
 )
 
 // step is the decision of a reconcile about a delivery.
@@ -48,7 +49,7 @@ func decide(s *scope) step {
 		return endpointGone(s)
 	case s.endpoint == nil && s.Object.Spec.EndpointRef.UID != "":
 		gone := endpointGone(s)
-		gone.outlook = outlookGone
+		gone.outlook = outlookUnconfirmed
 		return gone
 	case !due:
 		return finallyFailed(v1alpha1.ReasonDeliveryFailed, failedMessage)
@@ -99,7 +100,9 @@ func whileDisabled(s *scope, disabled *v1alpha1.WebhookDisabled) step {
 	}
 	left := since.Add(webhooks.MaxDisabled).Sub(s.Now)
 	if left <= 0 {
-		return finallyFailed(v1alpha1.ReasonEndpointDisabled, abandonedMessage)
+		abandoned := finallyFailed(v1alpha1.ReasonEndpointDisabled, abandonedMessage)
+		abandoned.outlook = outlookUnconfirmed
+		return abandoned
 	}
 	later := waiting(v1alpha1.ReasonEndpointDisabled,
 		fmt.Sprintf("The endpoint is disabled because %s: see its conditions.", disabled.Message))
