@@ -66,16 +66,20 @@ func judge(endpoint *v1alpha1.WebhookEndpoint, served bool, f found) conditions.
 func disabledVerdict(disabled *v1alpha1.WebhookDisabled) conditions.Verdict {
 	return conditions.Stalled(string(disabled.Reason),
 		fmt.Sprintf("Sending has stopped because %s. Once the receiver accepts events again, change the spec "+
-			"(correct spec.url, or set spec.disabled and remove it): the pending deliveries are then sent, events without "+
-			"a delivery are not.", disabled.Message))
+			"(correct spec.url, or set spec.disabled and remove it): the deliveries that are still pending are then sent, "+
+			"events without a delivery are not. "+thenFail, disabled.Message))
 }
+
+// thenFail explains what becomes of the deliveries of an endpoint that the controllers have disabled.
+const thenFail = "Deliveries fail 30 days after sending has stopped: once it works again, " +
+	"`kubectl findings redeliver --endpoint NAME --failed` sends those that retention has not removed."
 
 // secretVerdict returns what is wrong with the Secret, and whether sending has stopped.
 func secretVerdict(f found, disabled *v1alpha1.WebhookDisabled) conditions.Verdict {
 	verdict := problemOf(f)
 	if disabled != nil {
 		verdict.Stalled, verdict.Reason = true, string(disabled.Reason)
-		verdict.Message = fmt.Sprintf("Sending has stopped because %s. %s", disabled.Message, verdict.Message)
+		verdict.Message = fmt.Sprintf("Sending has stopped because %s. %s %s", disabled.Message, verdict.Message, thenFail)
 	}
 	return verdict
 }

@@ -1,6 +1,7 @@
 package webhookendpoint
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -50,6 +51,18 @@ func TestEntriesThatMatchNoEventAreNamed(t *testing.T) {
 	}
 	if n := len(recorder.Events); n != 2 || !strings.HasPrefix(<-recorder.Events, "Warning UnknownEvents No event matches") {
 		t.Errorf("%d Events, want one per list", n)
+	}
+}
+
+// Else nobody who looks at the endpoint learns that its deliveries end.
+func TestADisabledEndpointSaysThatItsDeliveriesFail(t *testing.T) {
+	endpoint := builder.WebhookEndpoint("team").Build()
+	endpoint.Status.Disabled = &v1alpha1.WebhookDisabled{Reason: v1alpha1.WebhookDisabledGone, Message: "why", Generation: endpoint.Generation}
+	for reason, f := range map[string]found{"by its receiver": {}, "for want of a secret": {problem: errors.New("it is empty")}} {
+		verdict := judge(endpoint, true, f)
+		if !verdict.Stalled || !strings.Contains(verdict.Message, "Deliveries fail 30 days after sending has stopped") {
+			t.Errorf("disabled %s: %+v", reason, verdict)
+		}
 	}
 }
 
