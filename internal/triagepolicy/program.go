@@ -152,9 +152,9 @@ func sumOf(compiled *ast.AST, operand ast.Expr) ast.Expr {
 }
 
 // Footprint estimates the memory of an expression and its program, in bytes; program is nil if it does not compile:
-// about 100 per character, and about 60 per part of its patterns.
+// about 100 per character, and up to 160 per part of its patterns.
 func Footprint(match string, program *Program) int {
-	const perText, perCharacter, perProgram, perPart = 512, 100, 4 << 10, 64
+	const perText, perCharacter, perProgram, perPart = 512, 100, 8 << 10, 160
 	bytes := perText + len(match)
 	if program == nil {
 		return bytes
