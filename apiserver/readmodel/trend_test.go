@@ -1,9 +1,11 @@
 package readmodel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -86,22 +88,31 @@ func TestTrendsReadOnlyTheRowsThatTheirDaysNeed(t *testing.T) {
 		{"across quarters", "2025-11-01", "2026-01-10", nil, 5},
 		{"after all rows", "2026-11-01", "2026-11-30", nil, 2},
 	} {
-		q := TrendQuery{From: c.from, To: c.to, ProjectID: c.project}
+		q := TrendQuery{From: c.from, To: c.to, ProjectID: c.project, Group: "project_id", Groups: 2}
 		read, _ := view.snapshot.Load().histories(q)
 		rows := 0
 		for _, history := range read {
 			rows += len(history)
 		}
 		harness.Same(t, "the rows read: "+c.reason, c.rows, rows)
-		complete := [][]v1alpha1.FindingTrendDay{whole["proj-1"]}
-		if c.project == nil {
-			complete = append(complete, whole["proj-2"])
+		var complete [][]v1alpha1.FindingTrendDay
+		var groups []TrendGroup
+		for _, id := range []string{"proj-1", "proj-2"} {
+			if c.project != nil && id != *c.project {
+				continue
+			}
+			complete = append(complete, whole[id])
+			if first, last, found := findingtrend.Ends([][]v1alpha1.FindingTrendDay{whole[id]}, c.from, c.to); found {
+				groups = append(groups, TrendGroup{Value: id, First: first, Last: last})
+			}
 		}
 		want, _, err := findingtrend.Sum(t.Context(), complete, c.from, c.to)
 		harness.Must(t, err)
 		got, err := m.Trends(t.Context(), acme, q)
 		harness.Must(t, err)
 		harness.Same(t, "the days: "+c.reason, want, got.Days)
+		slices.SortFunc(got.Groups, func(a, b TrendGroup) int { return cmp.Compare(a.Value, b.Value) })
+		harness.Same(t, "the groups: "+c.reason, groups, got.Groups)
 	}
 }
 
