@@ -9,18 +9,22 @@ import { ask, fragment, say, scarceFor } from "./ui.js";
 const pause = 1000;
 const longPause = 10_000;
 
-/** How long to wait between two requests if the stream of changes is connected and requests are not scarce, and how many
- * times as long as the last answer took. */
+/** How long to wait between two requests if they are not scarce: at least livePause, and liveShare times as long as the
+ * last one took, up to slowPause. */
 const livePause = 2000;
 const liveShare = 10;
+const slowPause = 30_000;
 
 let wait = pause;
 let connected = false;
 /** Whether the last request got no answer, or was not sent because the page was hidden. */
 let missed = false;
-/** How long the last answer took, in milliseconds. */
+/** How long the last request took, answered or not, in milliseconds. */
 let took = 0;
 let shown = "";
+
+/** How long to wait after the last request, in milliseconds. */
+const rest = () => Math.max(livePause, Math.min(liveShare * took, slowPause), scarceFor());
 
 const part = () => /** @type {HTMLElement | null} */ (document.querySelector("#followed"));
 
@@ -28,10 +32,9 @@ async function again() {
   const followed = part();
   missed = document.hidden;
   if (!followed || missed) return;
+  const began = performance.now();
   try {
-    const began = performance.now();
     const answer = await (await ask(location.href)).text();
-    took = performance.now() - began;
     wait = answer === shown ? Math.min(wait * 1.5, longPause) : pause;
     if (answer !== shown) show(followed, answer);
     shown = answer;
@@ -40,6 +43,8 @@ async function again() {
     missed = true;
     wait = longPause;
     answered(error);
+  } finally {
+    took = performance.now() - began;
   }
 }
 
@@ -51,7 +56,7 @@ async function poll() {
     return;
   }
   if (missed || (!connected && followed.hasAttribute("data-follow"))) await again();
-  setTimeout(poll, Math.max(wait, scarceFor()));
+  setTimeout(poll, Math.max(wait, missed ? rest() : scarceFor()));
 }
 
 /** Elements that a person may have focused, unfolded or scrolled. */
@@ -100,7 +105,7 @@ function show(before, page) {
   if (inside && !now.contains(document.activeElement)) document.querySelector("main")?.focus({ preventScroll: true });
 }
 
-const soon = throttled(again, () => Math.max(livePause, liveShare * took, scarceFor()));
+const soon = throttled(again, rest);
 const kinds = part()?.dataset.kinds?.split(",");
 if (kinds) {
   live(kinds, {
