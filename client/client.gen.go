@@ -5340,8 +5340,9 @@ type UploadScanParams struct {
 	PrStatus *PullRequestStatus `form:"pr_status,omitempty" json:"pr_status,omitempty"`
 
 	// PrOpenedAt When the pull request was opened; by default when it was first reviewed. A time more than five minutes in
-	// the future is refused. So is a new commit if the review was created more than five minutes earlier: it is
-	// that of another pull request.
+	// the future, or not after 1970-01-02T00:00:00Z, is refused. So is a new commit if the review was created more
+	// than five minutes earlier, or names another provider than the Repository: it is that of another pull
+	// request.
 	PrOpenedAt *time.Time `form:"pr_opened_at,omitempty" json:"pr_opened_at,omitempty"`
 
 	// FailOn The gate of a pull request: high fails on an open issue of high severity, medium on one of high or medium
@@ -5776,8 +5777,8 @@ type ClientInterface interface {
 	// for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
 	// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If that has a
 	// folder, an upload that has no file in it is refused if it would close open findings there, move them to other
-	// files, or reopen a closed and decided one for another file, unless one of its results is a known finding outside
-	// of the folder. If they do not exist and the organization lets imports create them (`spec.imports`), the upload
+	// files, or reopen a closed and decided one for another file, unless one of its results is a known finding in a file
+	// outside of the folder. If they do not exist and the organization lets imports create them (`spec.imports`), the upload
 	// creates the Repository with the ref as its scan branch, and the Projects of the folders that the organization
 	// names. The answer is 202 when the upload's scans are recorded; read `url` to see whether it is imported or
 	// refused. A ref other than the repository's scan branch, or without one its default branch, is refused. The key
@@ -5795,8 +5796,8 @@ type ClientInterface interface {
 	// for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
 	// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If that has a
 	// folder, an upload that has no file in it is refused if it would close open findings there, move them to other
-	// files, or reopen a closed and decided one for another file, unless one of its results is a known finding outside
-	// of the folder. If they do not exist and the organization lets imports create them (`spec.imports`), the upload
+	// files, or reopen a closed and decided one for another file, unless one of its results is a known finding in a file
+	// outside of the folder. If they do not exist and the organization lets imports create them (`spec.imports`), the upload
 	// creates the Repository with the ref as its scan branch, and the Projects of the folders that the organization
 	// names. The answer is 202 when the upload's scans are recorded; read `url` to see whether it is imported or
 	// refused. A ref other than the repository's scan branch, or without one its default branch, is refused. The key
@@ -6476,8 +6477,8 @@ func (c *Client) GetSarifV3(ctx context.Context, owner ID, repo ID, sarifId ID, 
 // for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
 // the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If that has a
 // folder, an upload that has no file in it is refused if it would close open findings there, move them to other
-// files, or reopen a closed and decided one for another file, unless one of its results is a known finding outside
-// of the folder. If they do not exist and the organization lets imports create them (`spec.imports`), the upload
+// files, or reopen a closed and decided one for another file, unless one of its results is a known finding in a file
+// outside of the folder. If they do not exist and the organization lets imports create them (`spec.imports`), the upload
 // creates the Repository with the ref as its scan branch, and the Projects of the folders that the organization
 // names. The answer is 202 when the upload's scans are recorded; read `url` to see whether it is imported or
 // refused. A ref other than the repository's scan branch, or without one its default branch, is refused. The key
@@ -6505,8 +6506,8 @@ func (c *Client) UploadSarifWithBody(ctx context.Context, owner ID, repo ID, con
 // for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
 // the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If that has a
 // folder, an upload that has no file in it is refused if it would close open findings there, move them to other
-// files, or reopen a closed and decided one for another file, unless one of its results is a known finding outside
-// of the folder. If they do not exist and the organization lets imports create them (`spec.imports`), the upload
+// files, or reopen a closed and decided one for another file, unless one of its results is a known finding in a file
+// outside of the folder. If they do not exist and the organization lets imports create them (`spec.imports`), the upload
 // creates the Repository with the ref as its scan branch, and the Projects of the folders that the organization
 // names. The answer is 202 when the upload's scans are recorded; read `url` to see whether it is imported or
 // refused. A ref other than the repository's scan branch, or without one its default branch, is refused. The key
@@ -12648,8 +12649,8 @@ type ClientWithResponsesInterface interface {
 	// for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
 	// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If that has a
 	// folder, an upload that has no file in it is refused if it would close open findings there, move them to other
-	// files, or reopen a closed and decided one for another file, unless one of its results is a known finding outside
-	// of the folder. If they do not exist and the organization lets imports create them (`spec.imports`), the upload
+	// files, or reopen a closed and decided one for another file, unless one of its results is a known finding in a file
+	// outside of the folder. If they do not exist and the organization lets imports create them (`spec.imports`), the upload
 	// creates the Repository with the ref as its scan branch, and the Projects of the folders that the organization
 	// names. The answer is 202 when the upload's scans are recorded; read `url` to see whether it is imported or
 	// refused. A ref other than the repository's scan branch, or without one its default branch, is refused. The key
@@ -12667,8 +12668,8 @@ type ClientWithResponsesInterface interface {
 	// for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
 	// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If that has a
 	// folder, an upload that has no file in it is refused if it would close open findings there, move them to other
-	// files, or reopen a closed and decided one for another file, unless one of its results is a known finding outside
-	// of the folder. If they do not exist and the organization lets imports create them (`spec.imports`), the upload
+	// files, or reopen a closed and decided one for another file, unless one of its results is a known finding in a file
+	// outside of the folder. If they do not exist and the organization lets imports create them (`spec.imports`), the upload
 	// creates the Repository with the ref as its scan branch, and the Projects of the folders that the organization
 	// names. The answer is 202 when the upload's scans are recorded; read `url` to see whether it is imported or
 	// refused. A ref other than the repository's scan branch, or without one its default branch, is refused. The key
@@ -17449,8 +17450,8 @@ func (c *ClientWithResponses) GetSarifV3WithResponse(ctx context.Context, owner 
 // for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
 // the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If that has a
 // folder, an upload that has no file in it is refused if it would close open findings there, move them to other
-// files, or reopen a closed and decided one for another file, unless one of its results is a known finding outside
-// of the folder. If they do not exist and the organization lets imports create them (`spec.imports`), the upload
+// files, or reopen a closed and decided one for another file, unless one of its results is a known finding in a file
+// outside of the folder. If they do not exist and the organization lets imports create them (`spec.imports`), the upload
 // creates the Repository with the ref as its scan branch, and the Projects of the folders that the organization
 // names. The answer is 202 when the upload's scans are recorded; read `url` to see whether it is imported or
 // refused. A ref other than the repository's scan branch, or without one its default branch, is refused. The key
@@ -17474,8 +17475,8 @@ func (c *ClientWithResponses) UploadSarifWithBodyWithResponse(ctx context.Contex
 // for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
 // the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If that has a
 // folder, an upload that has no file in it is refused if it would close open findings there, move them to other
-// files, or reopen a closed and decided one for another file, unless one of its results is a known finding outside
-// of the folder. If they do not exist and the organization lets imports create them (`spec.imports`), the upload
+// files, or reopen a closed and decided one for another file, unless one of its results is a known finding in a file
+// outside of the folder. If they do not exist and the organization lets imports create them (`spec.imports`), the upload
 // creates the Repository with the ref as its scan branch, and the Projects of the folders that the organization
 // names. The answer is 202 when the upload's scans are recorded; read `url` to see whether it is imported or
 // refused. A ref other than the repository's scan branch, or without one its default branch, is refused. The key

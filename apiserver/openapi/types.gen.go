@@ -5330,8 +5330,9 @@ type UploadScanParams struct {
 	PrStatus *PullRequestStatus `form:"pr_status,omitempty" json:"pr_status,omitempty"`
 
 	// PrOpenedAt When the pull request was opened; by default when it was first reviewed. A time more than five minutes in
-	// the future is refused. So is a new commit if the review was created more than five minutes earlier: it is
-	// that of another pull request.
+	// the future, or not after 1970-01-02T00:00:00Z, is refused. So is a new commit if the review was created more
+	// than five minutes earlier, or names another provider than the Repository: it is that of another pull
+	// request.
 	PrOpenedAt *time.Time `form:"pr_opened_at,omitempty" json:"pr_opened_at,omitempty"`
 
 	// FailOn The gate of a pull request: high fails on an open issue of high severity, medium on one of high or medium

@@ -126,7 +126,10 @@ func (f *decisionFlags) setEnd(ctx context.Context, s *session, d *decision) err
 	if !f.lasts() && (d.ExpiresAt == nil || d.ExpiresAt.IsZero()) {
 		return nil
 	}
-	now := s.now(ctx)
+	now, err := s.now(ctx)
+	if err != nil {
+		return err
+	}
 	if f.lasts() {
 		d.ExpiresAt = new(v1alpha1.NewTime(now.Add(f.expiresIn)))
 	}

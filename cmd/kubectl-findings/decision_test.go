@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -119,6 +120,24 @@ func TestTheEndOfADecisionIsByTheTimeOfTheAPIServer(t *testing.T) {
 				t.Errorf("%s: %s: it lasts %s, want 24h", clock, flags, lasts)
 			}
 		}
+	}
+}
+
+func TestWithoutAResponseTheEndOfADecisionIsNotGuessed(t *testing.T) {
+	c := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return syscall.ECONNREFUSED
+		},
+	}).Build()
+	given := decisionFlags{}
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	given.add(set, "findings")
+	harness.Must(t, set.Parse([]string{"--mute", "--expires-in=24h"}))
+	d, err := given.read()
+	harness.Must(t, err)
+	err = given.setEnd(t.Context(), &session{client: c, namespace: "org-acme"}, &d)
+	if !errors.Is(err, syscall.ECONNREFUSED) || d.ExpiresAt != nil {
+		t.Errorf("got %v, and the end %v", err, d.ExpiresAt)
 	}
 }
 

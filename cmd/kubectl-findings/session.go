@@ -89,13 +89,16 @@ func (s *session) get(ctx context.Context, name string, into client.Object) erro
 }
 
 // now returns the API server's time. It sends a request, because no response may have contained the time yet: any
-// response does, even a refusal.
-func (s *session) now(ctx context.Context) time.Time {
-	ctx, cancel := context.WithTimeout(ctx, suggestTimeout)
+// response does, even a refusal. Without a response the time is not guessed.
+func (s *session) now(ctx context.Context) (time.Time, error) {
+	reading, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	_ = s.client.Get(ctx, client.ObjectKey{Name: s.namespace},
+	err := s.client.Get(reading, client.ObjectKey{Name: s.namespace},
 		kube.MetadataOf(corev1.SchemeGroupVersion.WithKind("Namespace")))
-	return apitime.Now()
+	if err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown {
+		return time.Time{}, fmt.Errorf("read the time of the API server: %w", unlessInterrupted(ctx, err))
+	}
+	return apitime.Now(), nil
 }
 
 // unlessInterrupted returns the error of a read, or why ctx was canceled before it: the client library reports a
