@@ -191,7 +191,7 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 	// A doubtful match counts as known, so require the same subject: another resource or package would pass a gate unseen.
 	k := &known{findings: findings, foreign: foreignTo(otherAnalysis, covered.excludes), review: true}
 	out.warnOfForeign(batches[0], past, findings, otherAnalysis)
-	replaced := map[string]match{}
+	replaced := map[ResultIndex]match{}
 	results, matches := pairBase(all, k, own, replaced)
 	out.warnOfUnsuppressed(batches[0].Tool, results, matches)
 	out.warnOfReplaced(batches[0].Tool, replaced)
@@ -324,7 +324,7 @@ func (out *Compared) warnOfUnsuppressed(tool string, results []reported, matches
 
 // warnOfReplaced counts the results that are issues because they have other code than a muted finding of the base, and
 // warns of them: the pull request may not have changed that code.
-func (out *Compared) warnOfReplaced(tool string, replaced map[string]match) {
+func (out *Compared) warnOfReplaced(tool string, replaced map[ResultIndex]match) {
 	if len(replaced) == 0 {
 		return
 	}
@@ -342,13 +342,13 @@ func (out *Compared) warnOfReplaced(tool string, replaced map[string]match) {
 // least as near to one, takes no finding in doubt. The findings are then matched again without all results that stay
 // issues: another result may take such a finding, but none of the issues may take one just because fewer results are
 // left. issues is what Base.Own returns for the tool, or nil. replaced gets the matches that do not count, because they
-// are otherThanMuted, by finding.
+// are otherThanMuted; their results stay issues, too.
 func pairBase(results []reported, k *known, issues func(known ResultSet) Distances,
-	replaced map[string]match) ([]reported, []match) {
+	replaced map[ResultIndex]match) ([]reported, []match) {
 	matches := pair(results, k, nil)
 	for i, m := range matches {
 		if m.otherThanMuted(&results[i].spec) {
-			replaced[m.before.Name], matches[i] = m, match{}
+			replaced[results[i].at()], matches[i] = m, match{}
 		}
 	}
 	distances := ownOf(results, matches, issues)
@@ -358,6 +358,9 @@ func pairBase(results []reported, k *known, issues func(known ResultSet) Distanc
 		lines, own := distances[results[i].at()]
 		own = own && (!m.inDoubt() || lines <= m.lines())
 		inDoubt = inDoubt || own && m.inDoubt()
+		if _, isIssue := replaced[results[i].at()]; isIssue {
+			continue
+		}
 		if !own || m.before != nil && m.doubt == "" {
 			others = append(others, results[i])
 		}

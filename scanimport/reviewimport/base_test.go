@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -281,6 +282,21 @@ func TestOtherCodeInThePlaceOfAMutedFindingIsAnIssue(t *testing.T) {
 		warned := strings.HasPrefix(strings.Join(s.Warnings, "\n"), "Results of ESLint with other code in the place of findings that are muted in the base: 1.")
 		harness.Same(t, tc.reason+": warned", tc.known == 0, warned)
 	}
+}
+
+// The issue that stays in the place of the second finding leaves that finding to other results, but not to one that is
+// an issue itself.
+func TestAResultInThePlaceOfAMutedFindingTakesNoOtherFinding(t *testing.T) {
+	muted, open := results("10 eval:eval(a)"), results("14 eval:eval(c)")
+	mutedAfter(&muted[0], &muted[0])
+	base := slices.Concat(muted, open)
+	c := newCluster()
+	c.importsResults(t, "c0", results("14 eval:eval(d)"), nil)
+	im := New(c.serve(t, base, start.Add(-time.Hour)), pr, Options{DryRun: true})
+	s, err := im.Import(t.Context(), &Commit{SHA: "c1", ReviewedAt: start.Add(time.Hour)},
+		[]*importer.Batch{batchOf("ESLint", "13 eval:eval(b)", "14 eval:eval(d)")})
+	harness.Must(t, err)
+	harness.Same(t, "known, open, replaced", [3]int{0, 2, 1}, [3]int{s.Base.Known, s.Open, s.Base.Replaced})
 }
 
 func TestAMutedFindingThatIsClosedSinceIsKnownByItsFingerprintWhateverItsCode(t *testing.T) {
