@@ -174,7 +174,8 @@ func (o *importOptions) checkBranch(repository *v1alpha1.Repository) error {
 	}
 	return &importer.RefusedError{Reason: fmt.Sprintf("--branch is %s, but the findings of repository %s are those of "+
 		"its branch %s, and findings that %s does not contain would be closed: %s, or set spec.scanBranch of the "+
-		"Repository if another branch is scanned", o.branch, repository.Name, provision.BranchOf(repository), o.branch, review)}
+		"Repository if another branch is scanned",
+		o.branch, repository.Name, provision.BranchOf(repository), o.branch, review)}
 }
 
 // incomplete returns an error if scanners did not report everything, so that a CI job fails: their Scans are Failed

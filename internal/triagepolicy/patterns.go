@@ -46,8 +46,8 @@ func (p patterns) estimate(arguments []checker.AstNode) *checker.CallEstimate {
 	return &checker.CallEstimate{CostEstimate: steps.Multiply(checker.CostEstimate{Min: p[pattern], Max: p[pattern]})}
 }
 
-// patternsOf returns the sizes of the patterns, and their sum: a pattern that occurs twice is compiled twice. It refuses
-// patterns that are too large, and those that are not literals.
+// patternsOf returns the sizes of the patterns, and their sum: a pattern that occurs twice is compiled twice. It
+// refuses patterns that are too large, and those that are not literals.
 func patternsOf(parsed *ast.AST) (found patterns, total int, err error) {
 	found = patterns{}
 	refuse := func(e ast.Expr, format string, arguments ...any) {

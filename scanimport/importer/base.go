@@ -330,7 +330,7 @@ func (out *Compared) warnOfReplaced(tool string, replaced map[ResultIndex]match)
 	}
 	var places []string
 	for _, m := range replaced {
-		places = append(places, cmp.Or(m.is.Path, string(m.before.Spec.RuleID)))
+		places = append(places, cmp.Or(m.is.Path, m.before.Spec.RuleID))
 	}
 	out.Replaced += len(replaced)
 	out.Warnings = append(out.Warnings, fmt.Sprintf("Results of %s with other code in the place of findings that are muted in the "+
