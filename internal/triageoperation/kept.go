@@ -2,7 +2,7 @@ package triageoperation
 
 import "github.com/appsec-dev/findings-operator/api/v1alpha1"
 
-// MaxOperations is how many operations with a set an organization may keep; undos may exceed it: see Limit.
+// MaxOperations is the maximum number of operations with a set per organization. Undos may exceed it, see Limit.
 const MaxOperations = 200
 
 // Limit returns how much of a bound on an organization's operations the given one may use: an undo may use twice as

@@ -60,7 +60,7 @@ func (m *matcher) samePlaces(results, known []int) []Match {
 	same, results, known := m.sameSpots(results, known, withMasked)
 	unmasked, masked := split(results, func(r int) bool { return m.result(r).Masked == "" })
 	unknown, _, known := m.sameSpots(unmasked, known, atPlace)
-	first, last := split(known, func(k int) bool { return m.finding(k).Masked == "" || m.decided(k) == "" })
+	first, last := split(known, func(k int) bool { return m.finding(k).Masked == "" || m.knownDecision(k) == "" })
 	other, _, _ := m.sameSpots(masked, slices.Concat(first, last), atPlace)
 	return slices.Concat(same, unknown, other)
 }

@@ -102,19 +102,19 @@ func (m *matcher) join(result, known int) {
 // has changed. Legacy findings are not marked for a change, because their names distinguish them.
 func (m *matcher) doubtTwins() {
 	for _, known := range m.twins {
-		m.doubtAs(known, m.problem, m.untaken(known), m.problem, m.decided, DoubtCount)
+		m.doubtAs(known, m.problem, m.untaken(known), m.problem, m.knownDecision, DoubtCount)
 		paired := without(known, func(k int) bool { return m.taken[k] == none || m.Known[k].Legacy })
 		if vary(paired, m.resultOf) || vary(paired, m.atHome) {
-			m.doubtAs(paired, m.problem, paired, m.problem, m.decided, DoubtPlace)
+			m.doubtAs(paired, m.problem, paired, m.problem, m.knownDecision, DoubtPlace)
 		}
 		away := without(known, func(k int) bool { return m.Known[k].Legacy || m.atHome(k) })
-		if m.ResultFacts != nil && vary(away, m.KnownFacts) && vary(away, m.decided) {
+		if m.ResultFacts != nil && vary(away, m.KnownFacts) && vary(away, m.knownDecision) {
 			for _, k := range away {
 				m.doubt(m.taken[k], DoubtPlace)
 			}
 		}
 	}
-	if m.ResultFacts == nil || !slices.ContainsFunc(m.allKnown, func(k int) bool { return m.decided(k) != "" }) {
+	if m.ResultFacts == nil || !slices.ContainsFunc(m.allKnown, func(k int) bool { return m.knownDecision(k) != "" }) {
 		return
 	}
 	for _, results := range m.alikeResultGroups {
@@ -152,7 +152,7 @@ func (m *matcher) doubtAs(known []int, factsOf func(known int) Facts,
 	}
 	for _, k := range known {
 		for _, text := range factsOf(k).texts() {
-			if all[text] > same[[2]string{text, m.decided(k)}] {
+			if all[text] > same[[2]string{text, m.knownDecision(k)}] {
 				m.doubt(m.taken[k], d)
 			}
 		}
@@ -171,14 +171,14 @@ func vary[T comparable](list []int, of func(i int) T) bool {
 	return slices.ContainsFunc(list, func(i int) bool { return of(i) != of(list[0]) })
 }
 
-func (m *matcher) decided(known int) string { return m.Known[known].Decision }
+func (m *matcher) knownDecision(known int) string { return m.Known[known].Decision }
 
 // decision returns the decision about the finding of a result.
 func (m *matcher) decision(result int) string {
 	if m.free(result) {
 		return ""
 	}
-	return m.decided(m.ofResult[result].Known)
+	return m.knownDecision(m.ofResult[result].Known)
 }
 
 // doubtAway marks the pairs of decided findings that are away, if a similar finding with another decision has the facts
@@ -229,7 +229,7 @@ func (m *matcher) doubtAway() {
 	}
 	factsNow := func(k int) Facts { return m.ofJob(k, m.ResultFacts(m.taken[k])) }
 	for key, decided := range away {
-		m.doubtAs(decided, factsNow, known[key], m.problem, m.decided, DoubtPlace)
+		m.doubtAs(decided, factsNow, known[key], m.problem, m.knownDecision, DoubtPlace)
 		m.doubtAs(decided, m.KnownFacts, results[key], m.ResultFacts, m.decision, DoubtPlace)
 	}
 }

@@ -183,7 +183,7 @@ func (im *Importer) record(ctx context.Context, repository *v1alpha1.Repository,
 		}
 	}
 	now := apitime.Now()
-	if err := im.pr.refuseOpenedAt(now); err != nil {
+	if err := refuseTime("the pull request cannot have been opened", im.pr.OpenedAt, now); err != nil {
 		return err
 	}
 	if err := im.pr.refuseAnother(review, repository, commit); err != nil {

@@ -104,16 +104,19 @@ func (pr *PullRequest) began(review *v1alpha1.Review, next *v1alpha1.ReviewSpec)
 	return at
 }
 
-// refuseOpenedAt returns a RefusedError if no pull request can have been opened at that time.
-func (pr *PullRequest) refuseOpenedAt(now time.Time) error {
-	switch at := pr.OpenedAt; {
-	case at.After(now.Add(importer.ClockSkew)): // or every finding of the base could count as fixed
-		return &importer.RefusedError{Reason: fmt.Sprintf("the pull request cannot have been opened at %s, which is in the future", at.UTC().Format(time.RFC3339))}
-	case !at.IsZero() && findingquery.IsUnset(at): // or every closed finding of the base would count as known
-		return &importer.RefusedError{Reason: fmt.Sprintf("the pull request cannot have been opened "+
-			"at %s: leave out a time that is not known", at.UTC().Format(time.RFC3339))}
+// refuseTime returns a RefusedError if the time is in the future, or one that programs send for a time that is not set:
+// findings of the base could count as fixed, or its closed ones as known. event names what cannot have happened then.
+func refuseTime(event string, at, now time.Time) error {
+	var because string
+	switch {
+	case at.After(now.Add(importer.ClockSkew)):
+		because = ", which is in the future"
+	case !at.IsZero() && findingquery.IsUnset(at):
+		because = ": leave out a time that is not known"
+	default:
+		return nil
 	}
-	return nil
+	return &importer.RefusedError{Reason: fmt.Sprintf("%s at %s%s", event, at.UTC().Format(time.RFC3339), because)}
 }
 
 // word matches a text that every shell reads as it is.
@@ -189,17 +192,15 @@ func reviewedAt(commit *Commit, before []v1alpha1.ReviewedCommit, now time.Time)
 		last = before[len(before)-1]
 	}
 	at := commit.ReviewedAt
+	if err := refuseTime("the commit cannot have been reviewed", at, now); err != nil {
+		return v1alpha1.Time{}, err
+	}
 	switch {
 	case at.IsZero():
 		at = now
 		if at.Before(last.ReviewedAt.Time) {
 			at = last.ReviewedAt.Time // recorded by a clock that is ahead of ours
 		}
-	case at.After(now.Add(importer.ClockSkew)):
-		return v1alpha1.Time{}, &importer.RefusedError{Reason: fmt.Sprintf("the commit cannot have been reviewed at %s, which is in the future", at.UTC().Format(time.RFC3339))}
-	case findingquery.IsUnset(at): // or every closed finding of the base would count as known
-		return v1alpha1.Time{}, &importer.RefusedError{Reason: fmt.Sprintf("the commit cannot have been reviewed "+
-			"at %s: leave out a time that is not known", at.UTC().Format(time.RFC3339))}
 	case at.UTC().Truncate(time.Second).Before(last.ReviewedAt.Time):
 		return v1alpha1.Time{}, &importer.RefusedError{Reason: fmt.Sprintf("the commit was reviewed at %s, before the last one recorded (%s at %s): record reviews in their order, or leave --reviewed-at out",
 			at.UTC().Format(time.RFC3339), last.SHA, last.ReviewedAt.UTC().Format(time.RFC3339))}
