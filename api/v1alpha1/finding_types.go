@@ -159,8 +159,8 @@ type FindingSpec struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Evidence string `json:"evidence,omitempty"`
-	// doubt is set if a scan matched a finding with a decision, or with a withdrawn one, by weak evidence: the decision
-	// may belong to another problem of the same kind. Written by the scanner's import.
+	// doubt is set if a scan matched a finding with a decision, or with one that an operation withdrew, by weak evidence:
+	// it may belong to another problem of the same kind. Written by the scanner's import.
 	// +structType=atomic
 	// +optional
 	Doubt *FindingDoubt `json:"doubt,omitempty"`

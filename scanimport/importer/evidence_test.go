@@ -649,7 +649,9 @@ func TestDecisionsAreTheSameWhoeverMadeThem(t *testing.T) {
 	undecided := v1alpha1.FindingSpec{Triage: v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen}}
 	harness.Same(t, "nobody has decided", "", decisionOf(&undecided))
 	undecided.Triage.By = "ann"
-	harness.Same(t, "withdrawn", "open", strings.TrimSpace(decisionOf(&undecided)))
+	harness.Same(t, "somebody has commented", "", decisionOf(&undecided))
+	undecided.Triage.By = "operation/reopen"
+	harness.Same(t, "withdrawn by an operation", "open", strings.TrimSpace(decisionOf(&undecided)))
 }
 
 // A scan that closes nothing leaves the finding that is gone open, so each scan finds the same doubt again until one is
@@ -695,7 +697,7 @@ func TestADoubtIsStoredOnceUntilAScanIsComplete(t *testing.T) {
 	}
 }
 
-// The finding is undecided then, and a doubt would be shown nowhere.
+// The finding is undecided then, and a doubt would be shown nowhere. Its end is no operation's, so no undo changes it.
 func TestADecisionThatHasEndedIsNotPutInDoubt(t *testing.T) {
 	for after, doubted := range map[time.Duration]bool{-time.Hour: false, time.Hour: true} {
 		l := newLife(t)

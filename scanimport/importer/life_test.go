@@ -439,24 +439,29 @@ func TestADoubtIsKeptWithTheDecision(t *testing.T) {
 	result.Location.Line = 90
 	l.scans(result)
 	l.doubted("nobody has decided", name, "")
+	l.findings[name].Spec.Triage = v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen, By: "ann", Comments: "see #4"}
+	l.observe()
+	result.Location.Line = 180
+	l.scans(result)
+	l.doubted("somebody has commented", name, "")
 	l.mute()
 	result.Location.Line = 300
 	l.scans(result)
 	doubt := l.findings[name].Spec.Doubt
-	if doubt == nil || doubt.Reason != string(recognition.DoubtLine) || doubt.ScanID != "s-3" {
-		t.Fatalf("doubt %+v, want that of the third scan", doubt)
+	if doubt == nil || doubt.Reason != string(recognition.DoubtLine) || doubt.ScanID != "s-4" {
+		t.Fatalf("doubt %+v, want that of the fourth scan", doubt)
 	}
 	l.scans(result)
 	harness.Same(t, "doubt after a scan that changes nothing", doubt, l.findings[name].Spec.Doubt)
 	muted := l.findings[name].Spec.Triage
-	l.decideNothing(name)
+	l.findings[name].Spec.Triage = v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen, By: "operation/undo"}
 	l.observe()
 	result.Related = []sarif.Location{{Path: "b.go", Line: 1}}
 	l.scans(result)
 	harness.Same(t, "doubt after a certain change while nobody decides", doubt, l.findings[name].Spec.Doubt)
 	result.Location.Line = 400
 	l.scans(result)
-	harness.Same(t, "scan of the doubt after another move while nobody decides", "s-6", l.findings[name].Spec.Doubt.ScanID)
+	harness.Same(t, "scan of the doubt after another move while nobody decides", "s-7", l.findings[name].Spec.Doubt.ScanID)
 	l.findings[name].Spec.Triage = muted
 	l.observe()
 	harness.Same(t, "why the restored decision is stale", "in doubt: "+doubt.Reason, findingstate.WhyStale(l.findings[name]))
@@ -490,10 +495,13 @@ func TestADecisionAboutAClosedFindingThatIsBackAtAnotherLineIsInDoubt(t *testing
 	}
 }
 
-// An undo restores the decision on its old basis.
-func TestADoubtAboutAWithdrawnDecisionIsStored(t *testing.T) {
+// An undo restores the decision, or its earlier end, on its old basis.
+func TestADoubtAboutADecisionThatHasEndedOrWasWithdrawnIsStored(t *testing.T) {
 	here, there, copied := inFile("a.go", "x()", 5), inFile("a.go", "x()", 300), inFile("b.go", "x()", 5)
 	other := inFile("a.go", "y()", 90)
+	long := v1alpha1.NewTime(time.Now().Add(-time.Hour))
+	withdrawn := v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen, By: "operation/undo"}
+	ended := v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusMuted, By: "operation/end", ExpiresAt: &long}
 	for reason, tc := range map[string]struct {
 		scans [][]sarif.Result
 		doubt recognition.Doubt
@@ -502,19 +510,22 @@ func TestADoubtAboutAWithdrawnDecisionIsStored(t *testing.T) {
 		"closed, and back at another line": {[][]sarif.Result{{other}, {there, other}}, recognition.DoubtBack},
 		"moved within its file":            {[][]sarif.Result{{there, other}}, ""},
 	} {
-		l := newLife(t)
-		name := l.scans(here, other)[0]
-		l.mute()
-		muted := l.findings[name].Spec.Triage
-		l.findings[name].Spec.Triage = v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen, By: "operation/undo"}
-		for _, results := range tc.scans {
+		for _, meanwhile := range []v1alpha1.FindingTriage{withdrawn, ended} {
+			l := newLife(t)
+			name := l.scans(here, other)[0]
+			l.mute()
+			muted := l.findings[name].Spec.Triage
+			l.findings[name].Spec.Triage = meanwhile
+			for _, results := range tc.scans {
+				l.observe()
+				l.scans(results...)
+			}
+			l.findings[name].Spec.Triage = muted
 			l.observe()
-			l.scans(results...)
+			after := reason + ", after " + meanwhile.By
+			l.doubted(after, name, tc.doubt)
+			harness.Same(t, after+": the restored decision is stale", tc.doubt != "", findingstate.Stale(l.findings[name]))
 		}
-		l.findings[name].Spec.Triage = muted
-		l.observe()
-		l.doubted(reason, name, tc.doubt)
-		harness.Same(t, reason+": the restored decision is stale", tc.doubt != "", findingstate.Stale(l.findings[name]))
 	}
 }
 

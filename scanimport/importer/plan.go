@@ -340,15 +340,18 @@ func doubtOf(doubt recognition.Doubt, before *v1alpha1.Finding, scanID string) *
 // storesDoubt reports whether a new doubt about the finding is stored: with a decision that is in force or that an undo
 // may restore, because it may belong to another problem, and in place of an older doubt.
 func storesDoubt(finding *v1alpha1.Finding) bool {
-	return findingstate.Decided(finding) || withdrawn(&finding.Spec.Triage) || finding.Spec.Doubt != nil
+	return findingstate.Decided(finding) || restorable(&finding.Spec.Triage) || finding.Spec.Doubt != nil
 }
 
 func decided(t *v1alpha1.FindingTriage) bool {
 	return t.UserStatus != "" && t.UserStatus != v1alpha1.UserStatusOpen
 }
 
-// withdrawn reports whether somebody left the finding undecided, so that an undo may restore a decision.
-func withdrawn(t *v1alpha1.FindingTriage) bool { return !decided(t) && t.By != "" }
+// restorable reports whether an operation wrote the triage, so that its undo may restore a decision that it withdrew or
+// whose end it set. If a person decides or comments afterwards, the undo skips the finding.
+func restorable(t *v1alpha1.FindingTriage) bool {
+	return strings.HasPrefix(t.By, v1alpha1.OperationAuthorPrefix)
+}
 
 // closing closes a finding and keeps its facts: the scan only reports that it is gone.
 func closing(c *scanContext, finding *v1alpha1.Finding) change {
