@@ -176,9 +176,9 @@ type OrganizationAPIKeys struct {
 
 // Retention sets how long finished objects are kept.
 type Retention struct {
-	// closedFindings is how long a closed finding is kept after its closing, or after a person last confirmed it or
-	// withdrew a decision or comment about it, if that is later: a duration in hours, minutes and seconds, for example
-	// "8760h"; "0s" removes it at once. Absent: forever.
+	// closedFindings is how long a closed finding is kept after its closing, or after somebody last decided about it,
+	// commented on it or withdrew that, if that is later: a duration in hours, minutes and seconds, for example "8760h";
+	// "0s" removes it at once. Absent: forever.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && !self.matches('[ a-gi-lo-rtv-zA-Z]')",message="closedFindings must be hours, minutes and seconds and not negative, for example 8760h for a year"

@@ -68,12 +68,12 @@ func findingFinished(finding *v1alpha1.Finding) (time.Time, shelf, bool) {
 	if recorded := closureRecordedAt(&finding.Status); recorded.After(at) {
 		at = recorded
 	}
-	if isTriaged(&finding.Spec) {
-		return at, triagedFindings, true
-	}
-	// Whoever withdraws a decision about a finding that was closed long ago may undo that.
+	// What somebody decides about a finding that was closed long ago is kept for the same time, and can be undone.
 	if decided, found := lastOf(finding.Status.Transitions, v1alpha1.TransitionTriaged); found && decided.After(at) {
 		at = decided
+	}
+	if isTriaged(&finding.Spec) {
+		return at, triagedFindings, true
 	}
 	return at, closedFindings, true
 }

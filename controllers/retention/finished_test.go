@@ -102,6 +102,13 @@ func TestWhatHasFinishedAndSince(t *testing.T) {
 			f.Spec.Triage.UserStatus = v1alpha1.UserStatusActive
 		}), closedFindings},
 		{"a muted one", finding(func(f *v1alpha1.Finding) { f.Spec.Triage.UserStatus = v1alpha1.UserStatusMuted }), triagedFindings},
+		{"one that was muted long after it was closed", finding(func(f *v1alpha1.Finding) {
+			long := v1alpha1.NewTime(noon.Add(-100 * 24 * time.Hour))
+			f.Spec.Closed.At, f.Spec.Triage.UserStatus = long, v1alpha1.UserStatusMuted
+			f.Status.Transitions = []v1alpha1.Transition{
+				{Seq: 1, Type: "closed", At: long}, {Seq: 2, Type: "triaged", At: v1alpha1.NewTime(noon)},
+			}
+		}), triagedFindings},
 		{"a commented one", finding(func(f *v1alpha1.Finding) { f.Spec.Triage.Comments = "see #4" }), triagedFindings},
 		{"one that has its closure still to be told", finding(func(f *v1alpha1.Finding) { f.Status.EmittedSeq = 1 }), ""},
 		{"one whose controller has not seen its closure", finding(func(f *v1alpha1.Finding) { f.Generation = 3 }), ""},
