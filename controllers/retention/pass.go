@@ -72,10 +72,10 @@ const (
 )
 
 // work does one turn of the pass and reports whether the pass is complete. A change of the organization ends the turn,
-// because the next one has the new terms. So does a review with more issues than the turn may remove; the next turn
-// begins with it. So do failures that take too long; then the next turn begins with the next shelf. It returns an error
-// if failures ended the turn or were all that was left, unless something was removed: then the next turn follows
-// without a pause.
+// because the next one has the new terms. So does a review with more issues than the turn may remove, and a request
+// without a response; the next turn begins with the same object. So do failures that take too long; then the next turn
+// begins with the next shelf. It returns an error if failures ended the turn or were all that was left, unless something
+// was removed: then the next turn follows without a pause.
 func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organization, p *pass) (bool, error) {
 	begun, checks, failure := r.Clock.Now(), maxChecked, error(nil)
 	p.left = r.batch
@@ -87,16 +87,16 @@ func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organizati
 				return false, nil
 			}
 			outcome, err := r.retire(ctx, organization, p, e, t)
-			if outcome == fateUnfinished {
+			if outcome == fateUnfinished || err != nil && !outcome.isStuck() {
 				p.begin += i
-				return false, nil
+				return false, err
 			}
 			r.emptying.End(from.namespace)
-			switch {
-			case outcome.isStuck():
+			if outcome == fateOutdated {
+				return false, nil
+			}
+			if outcome.isStuck() {
 				p.lastError = err
-			case err != nil || outcome == fateOutdated:
-				return false, err
 			}
 			p.note(t.shelf, e, outcome)
 			checks--

@@ -2,6 +2,7 @@ package retention
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -234,19 +235,27 @@ func TestTheIssuesOfAReviewCountTowardsATurn(t *testing.T) {
 	harness.Same(t, "removed reviews", 2, p.retired[idleReviews])
 }
 
-// A review with many issues is removed over several turns. The controller of Reviews counts them only if some stay:
-// subscribers of an open pull request must not see its issues vanish, and a recorded change would begin a new period.
+// A review with many issues is removed over several turns, also if a request gets no response. The controller of Reviews
+// counts them only if some stay: subscribers of an open pull request must not see its issues vanish, and a recorded
+// change would begin a new period.
 func TestAReviewIsEmptiedOverSeveralTurnsWithoutAnUpdate(t *testing.T) {
 	g := NewWithT(t)
 	ns := env.Organization(t, "emptied")
-	setRetention(t, "emptied", v1alpha1.Retention{IdleReviews: duration(time.Hour)})
+	setRetention(t, "emptied", v1alpha1.Retention{IdleReviews: duration(time.Hour), ClosedFindings: duration(time.Hour)})
 	emptying := reviews.NewEmptying()
 	controllertest.Start(t, env, reviews.Settings{Emptying: emptying}.SetupWithManager, reviewissue.SetupWithManager)
 	env.Create(t, builder.Repository("repo").In(ns).Build())
 	settings := quick
 	settings.Emptying, settings.Clock = emptying, clocktesting.NewFakePassiveClock(time.Now().Add(2*time.Hour))
-	live := env.AsController(t)
-	r := newReconciler(live, nil, settings)
+	live, lost := env.AsController(t), error(nil)
+	r := newReconciler(interceptor.NewClient(live, interceptor.Funcs{
+		Delete: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			if _, is := object.(*v1alpha1.ReviewIssue); is && lost != nil {
+				return lost
+			}
+			return to.Delete(ctx, object, options...)
+		},
+	}), nil, settings)
 	r.Live, r.batch = live, 3
 	o := testenv.Get(t, g, env, builder.Organization("emptied").Build())
 	counted := func(name string, open int) (review *v1alpha1.Review) {
@@ -279,8 +288,19 @@ func TestAReviewIsEmptiedOverSeveralTurnsWithoutAnUpdate(t *testing.T) {
 	env.Create(t, builder.ReviewIssue("marker-1").In(ns).Review("marker").Build())
 	counted("marker", 1)
 	harness.Same(t, "status of a review that is being emptied", removed.Status, testenv.Get(t, g, env, removed).Status)
-	harness.Same(t, "complete after another turn", true, turn(p))
+
+	lost = errors.New("connection reset by peer")
+	_, err := r.work(t.Context(), o, p)
+	g.Expect(err).To(MatchError(lost))
+	g.Expect(emptying.Has(removed)).To(BeTrue(), "it is still being emptied after a lost connection")
+	lost = nil
+	due := testenv.Create(t, env, builder.Finding("f-due").In(ns).Closed(time.Now(), "s").Build())
+	markObserved(t, due)
+	r.agenda.change(nil, due)
+	harness.Same(t, "complete although a finding has become due", false, turn(p))
 	env.AwaitGone(t, removed)
+	harness.Same(t, "complete after the finding", true, turn(p))
+	env.AwaitGone(t, due)
 
 	p = newPass()
 	r.agenda.change(nil, decided)
