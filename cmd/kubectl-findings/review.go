@@ -91,7 +91,7 @@ func newReviewCommand(c cli) *cobra.Command {
 	flags.StringVar(&o.status, "status", "", "open, closed or merged; default: unchanged, open for a new one")
 	flags.StringVar(&o.provider, "provider", "",
 		"who hosts the pull request, for example github; default: the repository's, or without a commit unchanged. "+
-			"If it is another than the repository's, give it with every commit")
+			"If it differs from the repository's, give it with every commit")
 	flags.StringVar(&o.reviewedAt, "reviewed-at", "", "when the commit was reviewed, in RFC 3339; default: now")
 	flags.StringVar(&o.openedAt, "opened-at", "",
 		"when the pull request was opened, in RFC 3339; default: when it was first reviewed")

@@ -140,7 +140,8 @@ func (f *filter) addFlags(to *pflag.FlagSet) {
 		"only findings of this vulnerability, by its id or an alias, for example CVE-2019-1549")
 	flags.StringVar(&selection.Package, "package", "",
 		"only findings in this package, by its name or its package URL, with or without a version")
-	flags.StringVar(&selection.File, "file", "", "only findings in this file, or below this folder if it ends in a slash")
+	flags.StringVar(&selection.File, "file", "",
+		"only findings in this file, by its path from the repository's root, or below this folder if it ends in a slash")
 	flags.BoolVar(&f.stale, "stale", false, "only findings whose facts have changed since the decision; =false for all others")
 	flags.BoolVar(&f.suppressed, "suppressed", false, "only findings that their source suppresses; =false for all others")
 	flags.StringVar((*string)(&selection.Policy), "policy", "", "only findings about which this TriagePolicy decides now")

@@ -75,7 +75,7 @@ func (p Provisioned) IfRenamed() string {
 	if p.Kind != "Repository" {
 		return ""
 	}
-	return "if it was renamed or moved, its decisions are still with the earlier Repository: see docs/kinds/repository.md"
+	return "if the repository was renamed or moved, its decisions are still with the earlier Repository: see docs/kinds/repository.md"
 }
 
 // Place is the target of an import as the user names it. Missing objects are created if the organization allows imports

@@ -144,7 +144,7 @@ func TestAnUploadToAnUnknownIDCreatesTheRepository(t *testing.T) {
 	c.do(http.MethodPost, "/v2/repos/late/projects/app2/scans", strings.Replace(document, "acme/web", "acme/late", 1), asSARIF).
 		wants(http.StatusConflict, "no more scans").
 		says("repository late (acme/late) did not exist, and was created. It has no branch",
-			"are refused; if it was renamed or moved, its decisions are still with the earlier Repository", "project app2 did not exist")
+			"are refused; if the repository was renamed or moved, its decisions are still with the earlier Repository", "project app2 did not exist")
 }
 
 // Nothing is created if the organization has not allowed it, or under names that belong to another

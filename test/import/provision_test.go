@@ -123,7 +123,7 @@ func TestARepositoryComesByItself(t *testing.T) {
 	tn.kubectl(file, append(place, "--branch", "refs/pull/4/merge")...).Fails("import results of its branch first, and name it with --branch")
 	harness.Same(t, "repositories", 0, len(tn.repositories()))
 	tn.kubectl(file, append(place, "--branch", "refs/heads/main", "--dry-run")...).Wants("would create repository", "its branch is main")
-	tn.kubectl(file, place...).Wants("\n  if it was renamed or moved, its decisions are still with the earlier Repository", "\ncreated project payments", "3 created")
+	tn.kubectl(file, place...).Wants("\n  if the repository was renamed or moved, its decisions are still with the earlier Repository", "\ncreated project payments", "3 created")
 	there := tn.repositories()
 	if len(there) != 1 {
 		t.Fatalf("there are %d repositories", len(there))

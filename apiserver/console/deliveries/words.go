@@ -57,7 +57,7 @@ func took(a client.WebhookDeliveryAttempt) string {
 
 // endpointStopped explains why a delivery failed with attempts left, and what to do.
 const endpointStopped = "its endpoint was disabled for 30 days, or was deleted. If the endpoint exists, enable it, " +
-	"then redeliver the delivery."
+	"then send it again."
 
 // next explains what happens next, and what the user can do about it.
 func next(d client.WebhookDelivery, organization string, now time.Time) string {
@@ -73,7 +73,7 @@ func next(d client.WebhookDelivery, organization string, now time.Time) string {
 	case d.Status == client.WebhookDeliveryStatusFailed && attemptsOfRound(d) < AttemptsPerRound:
 		return "No further attempt is made: " + endpointStopped
 	case d.Status == client.WebhookDeliveryStatusFailed:
-		return "All attempts have failed. Fix what the last attempt's message names, then redeliver it, if " +
+		return "All attempts have failed. Fix what the last attempt's message names, then send it again, if " +
 			"its endpoint still exists."
 	case a != nil && a.Outcome == client.WebhookAttemptOutcomeStarted:
 		return "An attempt is in progress. It takes at most 15 seconds."
