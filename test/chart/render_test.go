@@ -475,11 +475,28 @@ const sum = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789ab
 
 func appVersion(t *testing.T) string {
 	t.Helper()
-	found := regexp.MustCompile(`(?m)^appVersion: (\S+)$`).FindStringSubmatch(harness.RepositoryFile(t, "charts", "findings-operator", "Chart.yaml"))
+	return inChart(t, `(?m)^appVersion: (\S+)$`)
+}
+
+// inChart returns what the first group of the expression matches in Chart.yaml.
+func inChart(t *testing.T, expression string) string {
+	t.Helper()
+	found := regexp.MustCompile(expression).FindStringSubmatch(harness.RepositoryFile(t, "charts", "findings-operator", "Chart.yaml"))
 	if found == nil {
-		t.Fatal("Chart.yaml has no appVersion")
+		t.Fatalf("Chart.yaml has no line %s", expression)
 	}
 	return found[1]
+}
+
+func TestTheLowestVersionOfKubernetesIsTheDocumentedOne(t *testing.T) {
+	version := inChart(t, `(?m)^kubeVersion: ">=(\d+[.]\d+)[.]0-0"$`)
+	for page, says := range map[string]string{
+		"docs/install.md": "Kubernetes " + version + " or later", "docs/decisions/chart.md": "lowest version is " + version + "*",
+	} {
+		if !strings.Contains(harness.RepositoryFile(t, filepath.FromSlash(page)), says) {
+			t.Errorf("%s does not say %q", page, says)
+		}
+	}
 }
 
 // containers returns the containers of a Pod, or of a workload's template.
