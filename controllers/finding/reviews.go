@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -40,21 +41,24 @@ func keyOfIssue(issue *v1alpha1.ReviewIssue) string {
 	return issue.Spec.Result.Key
 }
 
-// keyOfFinding returns the key of the finding's result; "" for a closed finding, which is no longer in the base branch.
+// keyOfFinding returns the key of the finding's result, followed by those with the other mark: findings with the same
+// text have the same keysOfFinding. It returns "" for a closed finding, which is no longer in the base branch.
 func keyOfFinding(finding *v1alpha1.Finding) string {
 	if finding.Spec.Closed != nil {
 		return ""
 	}
-	return fingerprints.Key(&finding.Spec)
+	return fingerprints.Key(&finding.Spec) + strings.Join(fingerprints.KeysOfOtherMark(&finding.Spec), "")
 }
 
-// keysOfFinding returns the keys of the finding's result under all names of its tool and its file, the current one
-// first: the scanner of the pull request may use another name than that of the base branch.
+// keysOfFinding returns the keys of the finding's result under all names of its tool and its file, and with both marks
+// of its code, the current one first: the scanner of the pull request may use another name than that of the base
+// branch.
 func keysOfFinding(finding *v1alpha1.Finding) []string {
-	if finding.Spec.Closed != nil {
+	spec := &finding.Spec
+	if spec.Closed != nil {
 		return nil
 	}
-	return append(fingerprints.Keys(&finding.Spec), fingerprints.EarlierKeys(&finding.Spec)...)
+	return slices.Concat(fingerprints.Keys(spec), fingerprints.EarlierKeys(spec), fingerprints.KeysOfOtherMark(spec))
 }
 
 // judge returns verdicts about findings of one namespace at one time: those of users in pull requests, else those of
@@ -62,7 +66,7 @@ func keysOfFinding(finding *v1alpha1.Finding) []string {
 type judge struct {
 	cache    client.Reader
 	policies *policies.Judge
-	// decisions holds users' decisions in pull requests, by key of the result. The first one that confirms a finding, or
+	// decisions holds users' decisions in pull requests, by keyOfFinding. The first one that confirms a finding, or
 	// covers its facts, is the verdict. Thousands of findings may share a key: they show the same (fingerprints.Shown).
 	decisions map[string][]decision
 	err       error
@@ -102,9 +106,9 @@ func (j *judge) Of(ctx context.Context) findingstate.Judge {
 func (j *judge) Err() error { return cmp.Or(j.err, j.policies.Err()) }
 
 // ofReviews returns a user's decision about the same result in a pull request, if no other finding of the project has
-// the key under which the decision was found: the current one, or that of the path that an earlier version stored.
-// Results that differ only in their line share a key, and so do results of files that an earlier version mapped to one
-// path: it is unknown which of them the decision was about.
+// the key under which the decision was found: the current one, that of the path that an earlier version stored, or that
+// with the other mark. Results that differ only in their line share a key, and so do results of files that an earlier
+// version mapped to one path: it is unknown which of them the decision was about.
 func (j *judge) ofReviews(ctx context.Context, finding *v1alpha1.Finding) (*v1alpha1.FindingVerdict, error) {
 	key := keyOfFinding(finding)
 	if key == "" {
@@ -141,8 +145,13 @@ func otherCode(decided, facts *v1alpha1.FindingSpec) bool {
 // decisionsAbout reads the decisions about the finding's result. A confirmation takes precedence over decisions that
 // mute; among equals, the lowest name wins.
 func (j *judge) decisionsAbout(ctx context.Context, finding *v1alpha1.Finding) ([]decision, error) {
-	var all []decision
-	for _, keys := range [][]string{fingerprints.Keys(&finding.Spec), fingerprints.EarlierKeys(&finding.Spec)} {
+	spec := &finding.Spec
+	all, err := j.decisionsUnder(ctx, finding, fingerprints.KeysOfOtherMark(spec))
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(d decision) bool { return !markedOtherwise(d.facts, spec) })
+	for _, keys := range [][]string{fingerprints.Keys(spec), fingerprints.EarlierKeys(spec)} {
 		decisions, err := j.decisionsUnder(ctx, finding, keys)
 		if err != nil {
 			return nil, err
@@ -154,6 +163,15 @@ func (j *judge) decisionsAbout(ctx context.Context, finding *v1alpha1.Finding) (
 			cmp.Compare(a.verdict.ReviewIssue, b.verdict.ReviewIssue))
 	})
 	return all, nil
+}
+
+// markedOtherwise reports whether the decided result has the finding's key with the other mark. Under a key with code,
+// masked code elsewhere in the file is found too, which may hide another secret. Issues do not show their repository,
+// which sameResult compares.
+func markedOtherwise(decided, facts *v1alpha1.FindingSpec) bool {
+	here := *decided
+	here.RepositoryRef = facts.RepositoryRef
+	return slices.Contains(fingerprints.KeysOfOtherMark(&here), fingerprints.Key(facts))
 }
 
 // decisionsUnder reads the decisions under the keys of the finding's result, which differ in the name of the tool.

@@ -3,6 +3,7 @@ package finding
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,15 +27,25 @@ import (
 // inBase returns a finding of the base branch with that code.
 func inBase(ns, name, code string) *v1alpha1.Finding {
 	return builder.Finding(name).In(ns).Mutate(func(f *v1alpha1.Finding) {
-		f.Spec.RuleID, f.Spec.Evidence = "G401", "message."+code
+		f.Spec.RuleID, f.Spec.Evidence, f.Spec.Details.Code = "G401", "message."+code, code
 		f.Spec.Details.Location = &v1alpha1.FileLocation{FilePath: "a.go", LineNumber: 7}
 	}).Build()
 }
 
+// secretInBase returns a secret of the base branch, whose code is not stored.
+func secretInBase(ns, name, evidence string) *v1alpha1.Finding {
+	f := inBase(ns, name, "")
+	f.Spec.Evidence = evidence
+	return f
+}
+
+// Evidence of a secret in masked code, which an earlier version stored without the mark.
+const marked, unmarked = "message.dummy..5..masked", "message.dummy..5"
+
 // inPullRequest returns an issue with the same result as the finding.
 func inPullRequest(name string, of *v1alpha1.Finding) *v1alpha1.ReviewIssue {
 	return builder.ReviewIssue(name).In(of.Namespace).SeenIn("a").Mutate(func(i *v1alpha1.ReviewIssue) {
-		i.Spec.File = of.Spec.Details.Location.FilePath
+		i.Spec.File, i.Spec.Line = of.Spec.Details.Location.FilePath, of.Spec.Details.Location.LineNumber
 		i.Spec.Result = &v1alpha1.ReviewIssueResult{
 			Key: fingerprints.Key(&of.Spec), Tool: of.Spec.Tool, RuleID: of.Spec.RuleID, Evidence: of.Spec.Evidence,
 			Vulnerability: of.Spec.Vulnerability, Package: of.Spec.Package,
@@ -110,7 +121,7 @@ func TestTheBaseBranchsFindingShowsTheDecisionAboutTheIssueWithItsAuthor(t *test
 // The key does not contain code in which the tool masks a secret.
 func TestTheVerdictDoesNotPassToAnotherSecretInMaskedCode(t *testing.T) {
 	ns := beside(t, storing)
-	f := inBase(ns, "f-1", "dummy....masked")
+	f := secretInBase(ns, "f-1", "message.dummy....masked")
 	issue := inPullRequest("i-1", f)
 	env.Create(t, issue, f)
 	env.Patch(t, issue, `{"spec":{"triage":{"userStatus":"muted"}}}`)
@@ -119,6 +130,40 @@ func TestTheVerdictDoesNotPassToAnotherSecretInMaskedCode(t *testing.T) {
 	shows(t, "another secret is at its place", f, v1alpha1.FindingStateOpen, "")
 	env.Patch(t, f, `{"spec":{"evidence":"message.dummy....masked"}}`)
 	shows(t, "the first one is back", f, v1alpha1.FindingStateOpenMuted, "i-1")
+}
+
+func TestADecisionAboutAMaskedSecretReachesTheFindingOfAnEarlierImporter(t *testing.T) {
+	ns := beside(t, storing)
+	issue := inPullRequest("i-1", secretInBase(ns, "f-1", marked))
+	env.Create(t, issue)
+	env.Patch(t, issue, `{"spec":{"triage":{"userStatus":"muted"}}}`)
+	f := secretInBase(ns, "f-1", unmarked)
+	env.Create(t, f)
+	shows(t, "the secret is in the base branch", f, v1alpha1.FindingStateOpenMuted, "i-1")
+	env.Patch(t, issue, `{"spec":{"triage":{"userStatus":"open"}}}`)
+	shows(t, "the decision was taken back", f, v1alpha1.FindingStateOpen, "")
+	env.Patch(t, issue, `{"spec":{"triage":{"userStatus":"muted"}}}`)
+	shows(t, "it was muted again", f, v1alpha1.FindingStateOpenMuted, "i-1")
+	env.Patch(t, f, `{"spec":{"evidence":"message.real..5"}}`)
+	shows(t, "another secret is at its place", f, v1alpha1.FindingStateOpen, "")
+}
+
+func TestTheVerdictOnAMaskedSecretOutlivesAnEarlierImporter(t *testing.T) {
+	ns := beside(t, storing)
+	g := NewWithT(t)
+	f := secretInBase(ns, "f-1", marked)
+	issue := inPullRequest("i-1", f)
+	env.Create(t, issue)
+	env.Patch(t, issue, `{"spec":{"triage":{"userStatus":"muted"}}}`)
+	env.Create(t, f)
+	for _, evidence := range []string{marked, unmarked, marked} {
+		env.Patch(t, f, `{"spec":{"evidence":"`+evidence+`"}}`)
+		shows(t, "imported as "+evidence, f, v1alpha1.FindingStateOpenMuted, "i-1")
+	}
+	for _, tr := range f.Status.Transitions {
+		g.Expect(tr.Type).To(BeElementOf(v1alpha1.TransitionCreated, v1alpha1.TransitionJudged))
+	}
+	g.Expect(f.Status.Transitions).To(HaveLen(2), "it was judged once")
 }
 
 func TestTheVerdictEndsWithTheDecisionAboutTheIssue(t *testing.T) {
@@ -260,6 +305,64 @@ func TestAVerdictFollowsOnlyFromAnIssueThatShowsTheFindingsResult(t *testing.T) 
 		harness.Must(t, err)
 		verdict, err := judge.ofReviews(t.Context(), f)
 		harness.Must(t, err)
+		if taken := verdict != nil; taken != c.taken {
+			t.Errorf("%s: the finding takes the decision: %v", c.reason, taken)
+		}
+	}
+}
+
+// With the code in the key, only the line distinguishes a masked secret from others in the file.
+func TestAVerdictFollowsUnderTheOtherMarkOnlyForTheSameSecret(t *testing.T) {
+	at := func(line int32, name, evidence string) *v1alpha1.Finding {
+		f := secretInBase("org-x", name, evidence)
+		f.Spec.Details.Location.LineNumber = line
+		return f
+	}
+	shown := at(7, "f", unmarked)
+	shown.Spec.Details.Code = "dummy"
+	for _, c := range []struct {
+		reason, decided string
+		finding         *v1alpha1.Finding
+		others          []*v1alpha1.Finding
+		taken           bool
+	}{
+		{"an earlier version imported the finding", marked, at(7, "f", unmarked), nil, true},
+		{"an earlier version imported the issue", unmarked, at(7, "f", marked), nil, true},
+		{"and the finding is elsewhere", marked, at(90, "f", unmarked), nil, false},
+		{"and the issue is elsewhere", unmarked, at(90, "f", marked), nil, false},
+		{"the finding has other code", marked, at(7, "f", "message.real..5"), nil, false},
+		{"the issue has other code", "message.real..5", at(7, "f", marked), nil, false},
+		{"the issue's code is not stored", "message...5", at(7, "f", unmarked), nil, false},
+		{"the finding's code is stored, so it is no secret's", marked, shown, nil, false},
+		{"another is alike elsewhere", marked, at(7, "f", unmarked), []*v1alpha1.Finding{at(90, "f-2", unmarked)}, true},
+		{"another is alike at the place", marked, at(7, "f", unmarked), []*v1alpha1.Finding{at(7, "f-2", unmarked)}, false},
+		{"another of the new version is at the place", marked, at(7, "f", unmarked), []*v1alpha1.Finding{at(7, "f-2", marked)}, false},
+		{"another of the earlier version is alike", unmarked, at(7, "f", marked), []*v1alpha1.Finding{at(90, "f-2", unmarked)}, false},
+	} {
+		issue := inPullRequest("i-1", at(7, "decided", c.decided))
+		issue.Spec.Triage.UserStatus = v1alpha1.UserStatusMuted
+		r := listing(func(into client.ObjectList, selected string) {
+			_, value, _ := strings.Cut(selected, "=")
+			switch into := into.(type) {
+			case *v1alpha1.ReviewIssueList:
+				if slices.Contains(decidedKeyOf(issue), value) {
+					into.Items = []v1alpha1.ReviewIssue{*issue}
+				}
+			case *v1alpha1.FindingList:
+				for _, f := range append(c.others, c.finding) {
+					if slices.Contains(referencesOf(f), value) {
+						into.Items = append(into.Items, *f)
+					}
+				}
+			}
+		})
+		judge, err := r.judge(t.Context(), "org-x", time.Now())
+		harness.Must(t, err)
+		var verdict *v1alpha1.FindingVerdict
+		for _, f := range append(c.others, c.finding) { // those judged first share the cache
+			verdict, err = judge.ofReviews(t.Context(), f)
+			harness.Must(t, err)
+		}
 		if taken := verdict != nil; taken != c.taken {
 			t.Errorf("%s: the finding takes the decision: %v", c.reason, taken)
 		}

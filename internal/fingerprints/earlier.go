@@ -30,6 +30,20 @@ func EarlierKeys(facts *v1alpha1.FindingSpec) []string {
 	return Keys(&earlier)
 }
 
+// KeysOfOtherMark returns the Keys of the result as if its code was marked as masked, or was not if it is: an earlier
+// version stored masked code without the mark. It returns nil without a digest of code, and if the code itself is
+// stored, which that of secrets never is.
+func KeysOfOtherMark(facts *v1alpha1.FindingSpec) []string {
+	e := ParseEvidence(facts.Evidence)
+	if e.Code == "" || facts.Details.Code != "" {
+		return nil
+	}
+	e.Masked = !e.Masked
+	other := *facts
+	other.Evidence = e.String()
+	return Keys(&other)
+}
+
 // notUTF8 matches bytes that are not UTF-8, in the form that the importer writes to a path.
 var notUTF8 = regexp.MustCompile(`(?:%[89A-F][0-9A-F])+`)
 

@@ -84,3 +84,19 @@ func TestTheEarlierKeysAreThoseUnderTheEarlierPath(t *testing.T) {
 		t.Errorf("under its own path it has the keys %q", keys)
 	}
 }
+
+func TestTheKeysOfTheOtherMarkAreThoseOfTheSameSecretMarkedOtherwise(t *testing.T) {
+	of := func(evidence, code string) *v1alpha1.FindingSpec {
+		return facts(func(s *v1alpha1.FindingSpec) { s.Evidence, s.Details.Code = evidence, code })
+	}
+	marked, unmarked := of("message.code..5..masked", ""), of("message.code..5", "")
+	if !slices.Contains(KeysOfOtherMark(marked), Key(unmarked)) || !slices.Contains(KeysOfOtherMark(unmarked), Key(marked)) {
+		t.Error("one does not have the key of the other")
+	}
+	if keys := KeysOfOtherMark(of("message.code..5", "x()")); keys != nil {
+		t.Errorf("code that is shown has the keys %q", keys)
+	}
+	if keys := KeysOfOtherMark(of("message...5", "")); keys != nil {
+		t.Errorf("without code, the result has the keys %q", keys)
+	}
+}
