@@ -280,12 +280,10 @@ func (p *plan) toolOf(name string) string {
 // wasResolved reports whether the issue was resolved before the commit was reviewed. A commit that was reviewed before
 // shows the same issues again, and another file for it may also show those of the commit before it.
 func (p *plan) wasResolved(issue *v1alpha1.ReviewIssueSpec) bool {
-	at := slices.IndexFunc(p.before, func(c v1alpha1.ReviewedCommit) bool { return c.SHA == p.commit })
-	if at < 0 {
+	if !contains(p.before, p.commit) {
 		return reviewstate.Observe(issue, p.before).State == v1alpha1.ReviewIssueResolved
 	}
-	return !p.shows(issue) &&
-		(at == 0 || !slices.Contains(issue.SeenInCommits, v1alpha1.CommitSHA(p.before[at-1].SHA)))
+	return !p.shows(issue) && !p.wasShown(issue)
 }
 
 // byName adds the issues without evidence, which an earlier version imported: the key or the place must confirm the

@@ -66,9 +66,7 @@ func TestADecisionStaysIfAnotherFileForTheCommitComesFirst(t *testing.T) {
 	harness.Same(t, "issues", []string{"13 open muted", "5 open c1", "53 open c0"}, c.lines())
 	harness.Same(t, "created, reopened, seen", [3]int{0, 0, 2}, [3]int{s.Created, s.Reopened, s.Seen})
 	for _, issue := range s.Issues {
-		if issue.New {
-			t.Errorf("%s is new", issue.Place)
-		}
+		harness.Same(t, issue.Place+" is new", issue.Place == "app/a.js:5", issue.New)
 	}
 }
 

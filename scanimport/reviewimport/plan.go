@@ -104,6 +104,12 @@ func (p *plan) shows(issue *v1alpha1.ReviewIssueSpec) bool {
 	return slices.Contains(issue.SeenInCommits, v1alpha1.CommitSHA(p.commit))
 }
 
+// wasShown reports whether the issue lists the commit that was reviewed before this one.
+func (p *plan) wasShown(issue *v1alpha1.ReviewIssueSpec) bool {
+	at := slices.IndexFunc(p.reviewed, func(c v1alpha1.ReviewedCommit) bool { return c.SHA == p.commit })
+	return at > 0 && slices.Contains(issue.SeenInCommits, v1alpha1.CommitSHA(p.reviewed[at-1].SHA))
+}
+
 // seen adds the commit to the issue. An earlier commit does not change the issue's text, which is that of the last
 // reviewed commit.
 func (p *plan) seen(spec v1alpha1.ReviewIssueSpec, before *v1alpha1.ReviewIssue, f *found) v1alpha1.ReviewIssueSpec {

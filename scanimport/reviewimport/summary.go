@@ -261,10 +261,9 @@ func (s *Summary) count(p *plan) {
 			continue
 		}
 		counts.AddOpen(&next)
-		action := p.action(ch, &next)
 		s.Issues = append(s.Issues, Issue{
 			Name: ch.name, Severity: next.Severity, Title: next.Title, Place: placeOf(&next),
-			New: action == ActionCreate || action == ActionReopen,
+			New: !p.wasShown(&next),
 		})
 	}
 	for _, ch := range p.unread {

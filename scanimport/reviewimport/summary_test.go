@@ -45,6 +45,37 @@ func TestAnEarlierCommitIsJudgedByItsOwnSeverity(t *testing.T) {
 	}
 }
 
+// A client repeats an upload whose answer was lost, and each tool may send a file of its own for a commit.
+func TestAnIssueIsNewInEachUploadOfTheCommitThatFirstShowsIt(t *testing.T) {
+	c := newCluster()
+	for _, tc := range []struct {
+		reason, commit string
+		shows          []found
+		stopped        bool
+		want           []string
+	}{
+		{"the first commit", "c0", results("10 eval:f(x)"), false, []string{"app/a.js:10"}},
+		{"the first commit once more", "c0", results("10 eval:f(x)"), false, []string{"app/a.js:10"}},
+		{"stopped before the commit is recorded", "c1", results("10 eval:f(x)", "50 call"), true, []string{"app/a.js:50"}},
+		{"the second try", "c1", results("10 eval:f(x)", "50 call"), false, []string{"app/a.js:50"}},
+		{"the third one", "c1", results("10 eval:f(x)", "50 call"), false, []string{"app/a.js:50"}},
+		{"another file of the commit", "c1", resultsOf("gosec", "70 x"), false, []string{"app/a.js:50", "app/a.js:70"}},
+		{"the next commit", "c2", results("10 eval:f(x)", "50 call"), false, nil},
+	} {
+		var written func(string) bool // all, and then the commit
+		if tc.stopped {
+			written = func(string) bool { return true }
+		}
+		var got []string
+		for _, issue := range c.importsResults(t, tc.commit, tc.shows, written).Issues {
+			if issue.New {
+				got = append(got, issue.Place)
+			}
+		}
+		harness.Same(t, tc.reason, tc.want, got)
+	}
+}
+
 // The base is scanned after the commit was reviewed. Another import of the commit no longer counts what the base has by
 // now, and the next commit resolves it.
 func TestAnIssueThatTheBaseHasByNowIsNotCounted(t *testing.T) {
