@@ -61,6 +61,8 @@ func (s *session) next(err error, n need) string {
 		return s.nextWithoutReason(n)
 	case kube.IsQuotaExceeded(err):
 		return "Delete what is no longer needed, or have spec.quotas of the Organization raised."
+	case kube.IsQuotaUncounted(err):
+		return "Kubernetes does not count these objects for the organization's quota yet, because their kind was installed a few minutes ago: try again in five minutes."
 	case apierrors.IsForbidden(err) && !importer.RefusesObject(err): // no role helps against these
 		return s.nextWhenForbidden(n)
 	}

@@ -120,6 +120,19 @@ func TestAFullQuotaIsExplainedOnce(t *testing.T) {
 	}
 }
 
+// Kubernetes counts objects of a new kind some minutes after its installation.
+func TestAQuotaThatIsNotCountedYetAsksToTryAgain(t *testing.T) {
+	uncounted := apierrors.NewForbidden(schema.GroupResource{}, "ci", errors.New("status unknown for quota: findings-quota"))
+	s := &session{namespace: "org-acme"}
+	for reason, err := range map[string]error{
+		"a key":     s.explain(uncounted, need{what: "create API keys", role: roleAdmin}),
+		"an import": s.explainImport(t.Context(), fmt.Errorf("create project web: %w", uncounted), "import scans"),
+	} {
+		harness.ErrorContains(t, reason, err, "try again in five minutes")
+		harness.Same(t, reason+": a role is advised", false, strings.Contains(err.Error(), "ClusterRole"))
+	}
+}
+
 func TestAMissingReasonIsAskedForAsAFlag(t *testing.T) {
 	refused := apierrors.NewInvalid(schema.GroupKind{}, "f-1", field.ErrorList{field.Forbidden(nil,
 		"ValidatingAdmissionPolicy 'findings-reasons.appsec.dev' with binding 'all' denied request: set spec.triage.reason")})

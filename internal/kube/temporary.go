@@ -17,7 +17,7 @@ func IsTemporary(err error) bool {
 	case LacksField(err), IsDeniedByWebhook(err):
 		return false
 	case apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err),
-		apierrors.IsInternalError(err), apierrors.IsServiceUnavailable(err):
+		apierrors.IsInternalError(err), apierrors.IsServiceUnavailable(err), IsQuotaUncounted(err):
 		return true
 	case apierrors.IsUnexpectedServerError(err):
 		// Among the others only a proxy's 408 is temporary. Its 404 looks like that of the API server about an unknown kind.

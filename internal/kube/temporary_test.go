@@ -21,15 +21,18 @@ func TestWhichErrorsMayPass(t *testing.T) {
 	status := func(code int) error {
 		return apierrors.NewGenericServerResponse(code, "patch", schema.GroupResource{}, "", "", 0, true)
 	}
+	uncounted := apierrors.NewForbidden(schema.GroupResource{}, "x", errors.New("status unknown for quota: findings-quota, "+
+		"resources: count/findings.appsec.dev"))
 	for reason, tc := range map[string]struct {
 		err  error
 		want bool
 	}{
-		"no connection in time":   {&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, true},
-		"no answer in time":       {fmt.Errorf("get: %w", context.DeadlineExceeded), true},
-		"a proxy gave up waiting": {status(http.StatusRequestTimeout), true},
-		"overload":                {status(http.StatusTooManyRequests), true},
-		"an unknown kind":         {status(http.StatusNotFound), false},
+		"no connection in time":       {&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, true},
+		"no answer in time":           {fmt.Errorf("get: %w", context.DeadlineExceeded), true},
+		"a proxy gave up waiting":     {status(http.StatusRequestTimeout), true},
+		"overload":                    {status(http.StatusTooManyRequests), true},
+		"a quota whose kinds are new": {uncounted, true},
+		"an unknown kind":             {status(http.StatusNotFound), false},
 		"a field that the CRD does not have": {
 			apierrors.NewInternalError(errors.New(".spec.tomorrow: field not declared in schema")), false,
 		},

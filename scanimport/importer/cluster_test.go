@@ -64,6 +64,23 @@ func TestARepositoryThatIsGoneAgainIsNamedAsItWasGiven(t *testing.T) {
 		"have its spec.fullName and spec.url corrected (verb report on repositories); else create one before the import, which requires")
 }
 
+// The quota says nothing about rights. It soon counts the kind.
+func TestAQuotaThatIsNotCountedYetIsNoLackOfRights(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		c := interceptor.NewClient(fake.NewClientBuilder().WithScheme(testenv.NewScheme()).Build(), interceptor.Funcs{
+			Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+				tries++
+				return apierrors.NewForbidden(schema.GroupResource{}, o.GetName(), errors.New("status unknown for quota: findings-quota"))
+			},
+		})
+		p := &provisioner{client: &Client{Client: c}, place: Place{Namespace: "org-acme"}, found: &Found{}}
+		_, err := p.create(t.Context(), "project", builder.Project("web").In("org-acme").Build())
+		harness.ErrorContains(t, "the error", err, "create project org-acme/web: ", "status unknown for quota")
+		harness.Same(t, "it is tried again", true, tries > 1)
+	})
+}
+
 // Else nobody would learn that a misspelt name has made a repository.
 func TestWhatATryWithoutAnAnswerCreatedIsReported(t *testing.T) {
 	both := []Provisioned{

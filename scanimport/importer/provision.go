@@ -398,7 +398,7 @@ func (p *provisioner) create(ctx context.Context, kind string, object client.Obj
 		return false, readErr
 	case kube.IsQuotaExceeded(err):
 		return false, ExplainQuota(err, kindName(kind))
-	case apierrors.IsForbidden(err):
+	case apierrors.IsForbidden(err) && !kube.IsQuotaUncounted(err):
 		return false, withReason(p.noSuch(kind, object), err)
 	default:
 		return false, fmt.Errorf("create %s %s: %w", kind, client.ObjectKeyFromObject(object), err)
