@@ -56,7 +56,7 @@ func TestEveryAdviceNamesACommandOfTheSameCluster(t *testing.T) {
 		"an object that cannot be read": s.repair("Finding", "f-1", "org-acme"),
 		"a reason for all":              s.nextWithoutReason(need{kind: kindOperation}),
 		"an issue":                      s.ofOtherKind(need{kind: "Finding", name: "i-1", role: roleViewer}),
-		"a rotation":                    s.printSerial("status.rotationSerial", "ci"),
+		"a rotation":                    s.printField("status.rotationSerial", "ci"),
 		"a lost answer":                 (&triager{session: s}).errUnknown(errors.New("lost"), "f-1", finding).Error(),
 		"a name with a slash":           s.checkNamed(t.Context(), need{kind: "Project", name: "a/b"}).Error(),
 	} {

@@ -82,11 +82,13 @@ func (i *issuance) untilIssued(ctx context.Context, s *session, key *v1alpha1.AP
 	name, generation, serial := key.Name, key.Generation, key.Spec.Rotation.WantedSerial()
 	ctx, cancel := context.WithTimeout(ctx, i.timeout)
 	defer cancel()
-	token, next := "token", ""
+	token := "token"
+	next := "\nThe key was created. Its token is issued once this prints the name of a Secret: " +
+		s.printField("status.secretRef.name", name)
 	if serial > 0 {
 		token = "new token"
 		next = fmt.Sprintf("\nThe request remains. Do not rotate again: that could end the current token at once. "+
-			"The new token is issued once this prints %d: %s", serial, s.printSerial("status.rotationSerial", name))
+			"The new token is issued once this prints %d: %s", serial, s.printField("status.rotationSerial", name))
 	}
 	var never error
 	err := s.await(ctx, key, func() (issued bool, _ error) {

@@ -117,6 +117,10 @@ func (o *keyCreateOptions) create(ctx context.Context, s *session, key *v1alpha1
 	if kube.IsNotFound(err) {
 		return errors.Join(s.checkPlace(ctx), err)
 	}
+	if kube.IsOutcomeUnknown(err) {
+		return fmt.Errorf("it is not known whether API key %s was created: %w\n"+
+			"Before you create another one, look for it: %s", key.Name, err, s.command("get", "apikey", key.Name))
+	}
 	return s.explain(err, need{what: "create API keys", role: roleAdmin})
 }
 

@@ -120,7 +120,7 @@ func (o *rotateOptions) request(ctx context.Context, s *session, name string, ke
 	if err != nil && unanswered != nil {
 		return fmt.Errorf("it is not known whether API key %s gets a new token: %w\n"+
 			"Do not rotate it again if this prints %d: %s",
-			name, err, unanswered.Serial, s.printSerial("spec.rotation.serial", name))
+			name, err, unanswered.Serial, s.printField("spec.rotation.serial", name))
 	}
 	return err
 }
@@ -146,8 +146,8 @@ func rotation(key *v1alpha1.APIKey, next *v1alpha1.APIKeyRotation, expiresAt *v1
 	return client.RawPatch(types.MergePatchType, data), err
 }
 
-// printSerial returns the command that prints a field of the key.
-func (s *session) printSerial(field, name string) string {
+// printField returns the command that prints a field of the key.
+func (s *session) printField(field, name string) string {
 	return s.command("get", "apikey", name, "-o", "jsonpath={."+field+"}")
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
@@ -68,6 +69,19 @@ func TestATokenThatWasIssuedIsHandedOver(t *testing.T) {
 		}
 		t.Run(reason, func(t *testing.T) { synctest.Test(t, check) })
 	}
+}
+
+// Whoever takes another name instead leaves a valid key behind that nobody knows.
+func TestAKeyWhoseCreationGotNoAnswerMayExist(t *testing.T) {
+	c := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+			return apierrors.NewTimeoutError("the answer was lost", 0)
+		},
+	}).Build()
+	s := &session{client: c, namespace: "org-acme"}
+	err := (&keyCreateOptions{}).create(t.Context(), s, builder.APIKey("ci").In("org-acme").Build())
+	harness.ErrorContains(t, "the error", err, "it is not known whether API key ci was created: Timeout: the answer was lost",
+		"look for it: kubectl get apikey ci -n org-acme")
 }
 
 // The first write is stored, and then the server is away for a moment. A second rotation would end the current token.

@@ -135,7 +135,8 @@ func TestAKeySaysWhatToDoNext(t *testing.T) {
 	administrator.findings("key", "create", "A_b").Fails("Invalid value")
 	administrator.findings("rotate-key", "a").Fails("not found")
 	administrator.findings("key", "create", "waiting", "--timeout", "100ms").
-		Fails("is the controller of findings-operator running?")
+		Fails("is the controller of findings-operator running?",
+			"once this prints the name of a Secret: kubectl get apikey waiting -o 'jsonpath={.status.secretRef.name}' -n "+o.namespace)
 }
 
 // The command must not wait for a key that never gets a token.
