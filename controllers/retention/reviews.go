@@ -52,6 +52,14 @@ func (r *Reconciler) removeReview(ctx context.Context, organization *v1alpha1.Or
 	if err := r.Client.Delete(ctx, review, client.DryRunAll, patch.AsSeen(review)); err != nil {
 		return fateOf(reviewKind, fmt.Errorf("try to remove review %s: %w", review.Name, err))
 	}
+	if !r.emptying.Has(review) {
+		switch lacks, err := r.cacheLacksIssue(ctx, review); {
+		case err != nil:
+			return fateOf(issueKind, err)
+		case lacks:
+			return fateHeld, nil
+		}
+	}
 	r.emptying.Begin(review)
 	for p.left > 0 {
 		issues, held, err := r.unchangedIssues(ctx, review, cutoff, min(issuePage, p.left))
@@ -79,15 +87,47 @@ func (r *Reconciler) removeReview(ctx context.Context, organization *v1alpha1.Or
 	return fateUnfinished, nil
 }
 
+// cacheLacksIssue reports whether the API server has an issue of the review that is not in the cache. One that cannot
+// be read may hold a decision, and would be noticed only after the issues before it by name are removed.
+func (r *Reconciler) cacheLacksIssue(ctx context.Context, review *v1alpha1.Review) (lacks bool, err error) {
+	err = kube.Pages(func(token string) (next string, err error) {
+		current, err := r.listIssues(ctx, review, issuePage, token)
+		if err != nil {
+			return "", err
+		}
+		for i := range current.Items {
+			key, issue := client.ObjectKeyFromObject(&current.Items[i]), &v1alpha1.ReviewIssue{}
+			if err := r.Client.Get(ctx, key, issue, client.UnsafeDisableDeepCopy); err != nil {
+				lacks = kube.IsNotFound(err)
+				return "", kube.IgnoreNotFound(err)
+			}
+		}
+		return current.Continue, nil
+	})
+	return lacks, err
+}
+
+// listIssues returns a page of the issues that the API server has of the review.
+func (r *Reconciler) listIssues(ctx context.Context, review *v1alpha1.Review, limit int, token string) (
+	*metav1.PartialObjectMetadataList, error) {
+	page := &metav1.PartialObjectMetadataList{}
+	page.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(issueKind))
+	if err := r.Live.List(ctx, page, client.InNamespace(review.Namespace), client.Limit(int64(limit)),
+		client.Continue(token), client.MatchingFieldsSelector{
+			Selector: fields.OneTermEqualSelector(index.Review, review.Name),
+		}); err != nil {
+		return nil, fmt.Errorf("list the issues of review %s: %w", review.Name, err)
+	}
+	return page, nil
+}
+
 // unchangedIssues returns issues that the API server has of the review, at most limit. held means that one of them
 // keeps the review, or is not the one in the cache.
 func (r *Reconciler) unchangedIssues(ctx context.Context, review *v1alpha1.Review, cutoff time.Time, limit int) (
 	issues []*v1alpha1.ReviewIssue, held bool, err error) {
-	current := &metav1.PartialObjectMetadataList{}
-	current.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(issueKind))
-	if err := r.Live.List(ctx, current, client.InNamespace(review.Namespace), client.Limit(int64(limit)),
-		client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector(index.Review, review.Name)}); err != nil {
-		return nil, false, fmt.Errorf("list the issues of review %s: %w", review.Name, err)
+	current, err := r.listIssues(ctx, review, limit, "")
+	if err != nil {
+		return nil, false, err
 	}
 	for i := range current.Items {
 		issue := &v1alpha1.ReviewIssue{}
