@@ -26,6 +26,9 @@ import (
 const (
 	// nextPartDelay is when an operation is requeued after a part, so that other operations get their turn.
 	nextPartDelay = 5 * time.Millisecond
+	// cacheRecheck is how often an operation that has its set checks whether the cache shows that. Usually the watch
+	// enqueues it sooner.
+	cacheRecheck = time.Second
 	// undoRecheck is how often an undo checks whether the operation that it undoes has ended.
 	undoRecheck = time.Second
 )

@@ -157,7 +157,7 @@ func (r *Reconciler) cacheIsBehind(ctx context.Context, s *scope) (bool, error) 
 		return false, err
 	}
 	s.LeaveStatus()
-	s.RequeueAfter(nextPartDelay)
+	s.RequeueAfter(cacheRecheck)
 	s.Stop()
 	return true, nil
 }

@@ -111,6 +111,16 @@ func TestAPreviewCountsWhoDecidedAboutAFindingInAPullRequest(t *testing.T) {
 		operation.Status.Decided)
 }
 
+// A watch that delivers nothing is renewed only after minutes.
+func TestASetThatTheCacheDoesNotShowIsLookedForOnceASecond(t *testing.T) {
+	r, writes := line(t, 1, "", v1alpha1.TriageOperationStatus{})
+	made, _ := line(t, 1, "", v1alpha1.TriageOperationStatus{SelectedAt: new(v1alpha1.NewTime(noon))})
+	r.Live = made.Client
+	_, result := reconciled(t, r, "o-0")
+	harness.Same(t, "reconciled again after", time.Second, result.RequeueAfter)
+	harness.Same(t, "writes of the status", 0, *writes)
+}
+
 // A leader that was suspended while it kept the set must not replace what the next one has selected since.
 func TestNoPartIsKeptAgainOnceTheSetIsMade(t *testing.T) {
 	now := v1alpha1.NewTime(time.Now())
