@@ -89,16 +89,12 @@ func refuse(namespace *corev1.Namespace, organization *v1alpha1.Organization) (c
 			fmt.Sprintf("Namespace %q is being deleted: it is created again once it is gone.", namespace.Name)), true
 	case ours(namespace, organization):
 		return conditions.Verdict{}, false
-	case namespace.Annotations[v1alpha1.OrganizationUIDAnnotation] == "":
-		return conditions.Stalled(v1alpha1.ReasonNamespaceConflict,
-			fmt.Sprintf("Namespace %q exists without this Organization's UID in the annotation %s: delete the namespace, or give the Organization another name.",
-				namespace.Name, v1alpha1.OrganizationUIDAnnotation)), true
 	default:
-		// It may come from a backup, with the UID of an earlier Organization.
+		// It may come from a backup, with the UID of an earlier Organization, or have lost its annotation.
 		return conditions.Stalled(v1alpha1.ReasonNamespaceConflict,
-			fmt.Sprintf("Namespace %q belonged to another Organization. If it comes from a backup, adopt it: "+
-				"kubectl annotate namespace %q %s=%q --overwrite. Otherwise delete it, with its findings and decisions, "+
-				"or give the Organization another name.",
+			fmt.Sprintf("Namespace %q exists without this Organization's UID. If it holds the organization's findings, for "+
+				"example from a backup, adopt it: kubectl annotate namespace %q %s=%q --overwrite. Otherwise delete it, with "+
+				"its findings and decisions, or give the Organization another name.",
 				namespace.Name, namespace.Name, v1alpha1.OrganizationUIDAnnotation, organization.UID)), true
 	}
 }

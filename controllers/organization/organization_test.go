@@ -146,22 +146,24 @@ func TestNamespaceThatIsNotOursIsLeftAlone(t *testing.T) {
 // To delete the namespace would delete all decisions of the backup.
 func TestRestoredNamespaceIsAdoptedAsTheMessageSays(t *testing.T) {
 	shared.Start(t, env)
-	namespace := newNamespace(t, "org-restored", map[string]string{v1alpha1.OrganizationUIDAnnotation: "earlier"})
-	finding := builder.Finding("f").In(namespace.Name).Triage(v1alpha1.UserStatusMuted, "why").Build()
-	env.Create(t, finding)
-	organization := newOrganization(t, "restored")
-	says := fmt.Sprintf("kubectl annotate namespace %q appsec.dev/organization-uid=%q --overwrite", namespace.Name, organization.UID)
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(testenv.Ready(t, g, env, organization).Message).To(ContainSubstring(says))
-	})
-	namespace.Annotations[v1alpha1.OrganizationUIDAnnotation] = string(organization.UID)
-	harness.Must(t, env.Client.Update(t.Context(), namespace))
-	testenv.AwaitReady(t, env, organization)
-	harness.Same(t, "Stalled", "absent", reason(organization, v1alpha1.ConditionStalled))
-	g := NewWithT(t)
-	uid := finding.UID
-	g.Expect(testenv.Get(t, g, env, finding).UID).To(Equal(uid))
-	g.Expect(finding.Spec.Triage.Comments).To(Equal("why"))
+	for name, uid := range map[string]string{"restored": "earlier", "restored-without-a-uid": ""} {
+		namespace := newNamespace(t, "org-"+name, map[string]string{v1alpha1.OrganizationUIDAnnotation: uid})
+		finding := builder.Finding("f").In(namespace.Name).Triage(v1alpha1.UserStatusMuted, "why").Build()
+		env.Create(t, finding)
+		organization := newOrganization(t, name)
+		says := fmt.Sprintf("kubectl annotate namespace %q appsec.dev/organization-uid=%q --overwrite", namespace.Name, organization.UID)
+		harness.Eventually(t, func(g Gomega) {
+			g.Expect(testenv.Ready(t, g, env, organization).Message).To(ContainSubstring(says))
+		})
+		namespace.Annotations[v1alpha1.OrganizationUIDAnnotation] = string(organization.UID)
+		harness.Must(t, env.Client.Update(t.Context(), namespace))
+		testenv.AwaitReady(t, env, organization)
+		harness.Same(t, "Stalled", "absent", reason(organization, v1alpha1.ConditionStalled))
+		g := NewWithT(t)
+		uid := finding.UID
+		g.Expect(testenv.Get(t, g, env, finding).UID).To(Equal(uid))
+		g.Expect(finding.Spec.Triage.Comments).To(Equal("why"))
+	}
 }
 
 // Removing the annotation makes the organization's data unavailable in the REST API.

@@ -44,6 +44,9 @@ func TestCommandsOfABackupNoticeAnAPIServerThatDoesNotAnswerOrLostTheObjects(t *
 		"a save after a loss":    {"save", "echo 'items: []'", 4, "no objects: the last backup is kept\n", "old\n"},
 		"a list fails":           {"projects", "case $n in 1) ;; 2) exit 1 ;; 3) echo ProjectNotFound ;; *) echo Ready ;; esac", 4, "ready\n", "old\n"},
 		"projects do not settle": {"projects", "exit 1", 1, "", "old\n"},
+		"an adoption":            {"namespace", "echo uid", 2, "uid\n", "old\n"},
+		// Its namespace would get an empty UID, and lose the one that it has.
+		"no Organization to adopt": {"namespace", "exit 1", 1, "", "old\n"},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			folder := kubectlThat(t, tc.kubectl)
@@ -56,12 +59,13 @@ func TestCommandsOfABackupNoticeAnAPIServerThatDoesNotAnswerOrLostTheObjects(t *
 	}
 }
 
-// kubectlThat returns a folder with a kubectl that runs these commands as its call number n, and a sleep that does not.
+// kubectlThat returns a folder with a kubectl and a helm that run these commands as call number n of both, and a sleep
+// that does not.
 func kubectlThat(t *testing.T, commands string) string {
 	t.Helper()
 	folder := t.TempDir()
-	kubectl := "#!/bin/sh\necho call >> calls\nn=$(wc -l < calls)\n" + commands + "\n"
-	for name, content := range map[string]string{"kubectl": kubectl, "sleep": "#!/bin/sh\n"} {
+	script := "#!/bin/sh\ncall=\"${0##*/} $*\"\necho \"$call\" >> calls\nn=$(wc -l < calls)\n" + commands + "\n"
+	for name, content := range map[string]string{"kubectl": script, "helm": script, "sleep": "#!/bin/sh\n"} {
 		harness.Must(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o700)) //nolint:gosec // programs
 	}
 	return folder
