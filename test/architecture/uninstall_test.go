@@ -1,0 +1,47 @@
+package architecture
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// Otherwise the values and the signing key are lost, two releases run, or namespaces remain that nothing can delete.
+func TestCommandsOfTheDocsThatUninstallEndAtTheFirstFailure(t *testing.T) {
+	for block, steps := range map[string][]string{
+		"move": {"helm get values", "helm uninstall", "kubectl create namespace", "kubectl get|kubectl create -n security",
+			"helm install", "kubectl rollout status"},
+		"remove everything": {"kubectl delete repositories", "kubectl annotate", "kubectl delete organizations",
+			"helm uninstall", "kubectl get crds|kubectl delete x.appsec.dev", "kubectl delete namespace"},
+	} {
+		for n, step := range append(steps, "nothing") {
+			for failing := range strings.SplitSeq(step, "|") {
+				t.Run(block+": "+failing+" fails", func(t *testing.T) {
+					folder := kubectlThat(t, `case "$call" in "`+failing+`"*) exit 1 ;; *" -f -") cat ;; esac; echo x.appsec.dev`)
+					ran := shellIn(t, folder, "bash", harness.Commands(t, "install.md", block))
+					harness.Same(t, "whether all succeeded", failing == "nothing", ran.Code == 0)
+					calls := "\n" + harness.File(t, filepath.Join(folder, "calls"))
+					for i, other := range steps {
+						if i == n {
+							continue // of a pipe, both run
+						}
+						for call := range strings.SplitSeq(other, "|") {
+							harness.Same(t, call+" ran", i < n, strings.Contains(calls, "\n"+call))
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// The values that the first run saved are the only ones: helm has deleted the release.
+func TestAMoveThatIsRepeatedFromTheBeginningKeepsTheSavedValues(t *testing.T) {
+	folder := kubectlThat(t, `if [ $n = 1 ]; then echo old; else exit 1; fi`)
+	for range 2 {
+		shellIn(t, folder, "bash", harness.Commands(t, "install.md", "move"))
+	}
+	harness.Same(t, "your-values.yaml", "old\n", harness.File(t, filepath.Join(folder, "your-values.yaml")))
+}
