@@ -28,17 +28,21 @@ func Folder() string {
 // Helm runs helm with a temporary home, and returns its output.
 func Helm(t testing.TB, arguments ...string) (string, error) {
 	t.Helper()
-	home := t.TempDir()
 	command := exec.CommandContext(context.WithoutCancel(t.Context()), tool(t, "helm"), arguments...)
-	command.Env = append(os.Environ(), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home,
-		// A test must not use a cluster of this machine's user.
-		"KUBECONFIG="+filepath.Join(home, "kubeconfig"))
+	command.Env = helmEnv(t.TempDir())
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr
 	if err := command.Run(); err != nil {
 		return stdout.String(), fmt.Errorf("helm %v: %w\n%s", arguments, err, stderr.String())
 	}
 	return stdout.String(), nil
+}
+
+// helmEnv returns the environment of a helm whose home is the folder.
+func helmEnv(home string) []string {
+	return append(os.Environ(), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home,
+		// A test must not use a cluster of this machine's user.
+		"KUBECONFIG="+filepath.Join(home, "kubeconfig"))
 }
 
 // tool returns the path of a program that hack/helm builds.
@@ -96,6 +100,18 @@ func NewRelease(t testing.TB, env *testenv.Environment, name, namespace string) 
 func (r *Release) Helm(t testing.TB, arguments ...string) (string, error) {
 	t.Helper()
 	return Helm(t, append(arguments, "--kubeconfig", r.kubeconfig, "--namespace", r.Namespace)...)
+}
+
+// KillUpgrade begins an upgrade and kills helm once the upgrade is recorded.
+func (r *Release) KillUpgrade(t testing.TB) {
+	t.Helper()
+	home := t.TempDir()
+	helm := harness.NewProcess(home, "helm", tool(t, "helm"), "upgrade", r.Name, Folder(), "--wait", // no pods run
+		"--kubeconfig", r.kubeconfig, "--namespace", r.Namespace)
+	helm.Env = helmEnv(home)
+	harness.Must(t, helm.Start())
+	r.env.Kubectl(t, r.Namespace, "wait", "--for=create", "secret/sh.helm.release.v1."+r.Name+".v2", "--timeout=1m")
+	helm.Kill()
 }
 
 // Install installs the chart, with additional helm arguments.

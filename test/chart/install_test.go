@@ -49,7 +49,14 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 
 	// As docs/install.md stops the controllers before an upgrade: helm refuses one after other numbers.
 	env.Kubectl(t, releaseNamespace, "scale", "deployment/renamed-controller", "--replicas=0")
-	_, err := release.Helm(t, "upgrade", release.Name, Folder(), "--set", "api.replicas=4")
+	upgrade := []string{"upgrade", release.Name, Folder(), "--set", "api.replicas=4"}
+	release.KillUpgrade(t)
+	_, err := release.Helm(t, upgrade...)
+	harness.ErrorContains(t, "an upgrade after one that was killed", err, "another operation (install/upgrade/rollback) is in progress")
+	inTheDocs := strings.NewReplacer("findings-system", release.Namespace, "name=findings", "name="+release.Name)
+	commands := strings.Fields(inTheDocs.Replace(harness.Commands(t, "install.md", "killed upgrade")))
+	env.Kubectl(t, release.Namespace, commands[slices.Index(commands, "kubectl")+1:]...)
+	_, err = release.Helm(t, upgrade...)
 	harness.Must(t, err)
 	checkKept(t, "the upgrade", organization, crds)
 
