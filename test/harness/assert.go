@@ -66,6 +66,26 @@ func NoError(t T, what string, err error) {
 	}
 }
 
+// Contains fails the test unless the text contains all of the parts.
+func Contains(t T, what, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%s: want %q in\n%s", what, part, text)
+		}
+	}
+}
+
+// Lacks fails the test if the text contains one of the parts. It prints the text, which must hold no secret.
+func Lacks(t T, what, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if strings.Contains(text, part) {
+			t.Errorf("%s: want no %q in\n%s", what, part, text)
+		}
+	}
+}
+
 // File returns the content of a file.
 func File(t testing.TB, path string) string {
 	t.Helper()
@@ -94,9 +114,16 @@ func Commands(t testing.TB, page, comment string) string {
 }
 
 // JSON returns the JSON of a value.
-func JSON(t testing.TB, value any) []byte {
+func JSON(t T, value any) []byte {
 	t.Helper()
 	content, err := json.Marshal(value)
 	Must(t, err)
 	return content
+}
+
+// Decoded returns the value of JSON.
+func Decoded[V any](t T, content []byte) (value V) {
+	t.Helper()
+	Must(t, json.Unmarshal(content, &value))
+	return value
 }
