@@ -150,8 +150,11 @@ func (s scalar) refuseEmpty(name string, values map[string]string) error {
 }
 
 func (o *Operation) unknownParameter(name string) error {
-	return invalid("", problem.CodeInvalid, "there is no parameter %s: the parameters are %s", quote(name),
-		strings.Join(sortedNames(o.query), ", "))
+	all := "this operation has none"
+	if len(o.query) > 0 {
+		all = "the parameters are " + strings.Join(sortedNames(o.query), ", ")
+	}
+	return invalid("", problem.CodeInvalid, "there is no parameter %s: %s", quote(name), all)
 }
 
 // sortedNames returns the names in a fixed order, so that a request with two errors always gets the same one

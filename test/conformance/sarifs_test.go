@@ -113,3 +113,16 @@ func TestSarifs_ErrorsHaveAMessage(t *testing.T) {
 	}
 	o.get("/v2/repos", apiclient.Header("Authorization", "token "+o.Token)).wants(401, "the scheme token elsewhere")
 }
+
+// A parameter that is ignored, such as dry_run, would import.
+func TestSarifs_AnUploadRefusesParameters(t *testing.T) {
+	o := sarifTarget(t)
+	good := sarifBody("refs/heads/main", sarifOf("one", "alpha"))
+	for _, below := range []string{"", "/api/v3"} {
+		for _, name := range []string{"dry_run", "force"} {
+			o.post(below+sarifsPath+"?"+name+"=true", good).
+				wantsSarifError(400, `rejecting SARIF: there is no parameter "`+name+`": this operation has none`, below)
+		}
+	}
+	harness.Same(t, "findings", 0, len(o.get("/v2/findings").page().Items))
+}
