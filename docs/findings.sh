@@ -39,22 +39,33 @@ answer=$work/answer
 header="Authorization: Bearer $FINDINGS_API_KEY"
 service="the service at ${FINDINGS_URL##*@}" # without a password
 
+begun=$(date +%s)
+# patient reports whether WAIT is not over yet.
+patient() { [ $(($(date +%s) - begun)) -lt "${WAIT:-2400}" ]; }
+
 # encode prints a text as it is written in a query.
 encode() { printf %s "$1" | od -An -v -tx1 | tr -d ' \n' | sed 's/../%&/g'; }
 
 # call sends a request to an address, with more options of curl, and keeps the answer. What the service is asked for may
-# be asked for again: after 429, 5xx and a lost connection. curl reads the header and the address, which may contain a
+# be asked for again: RETRIES times after a lost connection or an error that passes, and after 429 until WAIT is over,
+# because the places for uploads may be taken for long. curl reads the header and the address, which may contain a
 # password, from its standard input: other users of the machine see arguments, and a job that is killed leaves its files
 # behind. Messages name the address as $service.
 call() {
   address=$1
   shift
-  code=$(printf 'header = "%s"\nurl = "%s"\n' "$header" "$address" |
-    curl --silent --show-error --retry "${RETRIES:-5}" --retry-all-errors --max-time 600 --config - \
-      --output "$answer" --write-out '%{http_code}' "$@") || {
-    [ $? -ne 2 ] || fail "curl does not know its options: the script needs curl 7.71 or later (curl --version)"
-    fail "no answer from $service"
-  }
+  while
+    code=$(printf 'header = "%s"\nurl = "%s"\n' "$header" "$address" |
+      curl --silent --show-error --retry "${RETRIES:-5}" --retry-all-errors --max-time 600 --config - \
+        --output "$answer" --write-out '%{http_code}' "$@") || {
+      [ $? -ne 2 ] || fail "curl does not know its options: the script needs curl 7.71 or later (curl --version)"
+      fail "no answer from $service"
+    }
+    [ "$code" = 429 ] && patient
+  do
+    say "$service answered 429, trying again in a minute: $(cat "$answer")"
+    sleep 60 # no window of the rate limit is longer
+  done
   case $code in
   2??) ;;
   *) fail "$service answered $code: $(cat "$answer")" ;;
@@ -94,16 +105,14 @@ else
 fi
 
 gzip -c "$RESULTS" >"$work/results.gz" || fail "$RESULTS cannot be compressed"
-waited=0
 # upload sends the results and waits for the end of their import.
 upload() {
   call "$FINDINGS_URL/v2/repos/$REPOSITORY/projects/$PROJECT/scans?$query" --request POST \
     --header 'Content-Type: application/sarif+json' --header 'Content-Encoding: gzip' --data-binary "@$work/results.gz"
   id=$(json upload_id | tr -d '"')
   while has status running; do
-    [ "$waited" -lt "${WAIT:-2400}" ] || fail "upload $id is not at its end: ask for it later"
+    patient || fail "upload $id is not at its end: ask for it later"
     sleep 5
-    waited=$((waited + 5))
     call "$FINDINGS_URL/v2/uploads/$id"
   done
 }
@@ -121,7 +130,7 @@ has status completed || fail "the answer names no scan: it is not the service's"
 if [ -n "$PULL_REQUEST" ] && [ -n "${COMMENT_URL:-}" ]; then
   printf '{"body":%s}' "$(json markdown)" >"$work/comment"
   # A comment that is lost does not change the verdict, and one that may have arrived is not sent again.
-  (answer=$work/reply RETRIES=0 header=${COMMENT_HEADER:-} service=COMMENT_URL &&
+  (answer=$work/reply RETRIES=0 WAIT=0 header=${COMMENT_HEADER:-} service=COMMENT_URL &&
     call "$COMMENT_URL" --header 'Content-Type: application/json' --data-binary "@$work/comment") ||
     say "the comment could not be written"
 fi

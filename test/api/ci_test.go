@@ -336,6 +336,13 @@ func TestTheRecipesForCI(t *testing.T) {
 	}
 }
 
+// instead returns an environment in which the script is run in place of the program.
+func instead(t *testing.T, program, script string) map[string]string {
+	folder := t.TempDir()
+	harness.Must(t, os.WriteFile(filepath.Join(folder, program), []byte("#!/bin/sh\n"+script), 0o700)) //nolint:gosec // a program
+	return map[string]string{"PATH": folder + string(os.PathListSeparator) + os.Getenv("PATH")}
+}
+
 func TestTheScriptForCISaysWhatHappened(t *testing.T) {
 	o, j := newJob(t)
 	j.env["FINDINGS_URL"] += "/" // as it is copied from a browser
@@ -349,11 +356,6 @@ func TestTheScriptForCISaysWhatHappened(t *testing.T) {
 		return map[string]string{"PULL_REQUEST": "7", "FAIL_ON": "new", "COMMENT_URL": address, "COMMENT_HEADER": "A: b"}
 	}
 	crashed := strings.Replace(sarif("one"), `"results"`, `"invocations":[{"executionSuccessful":false}],"results"`, 1)
-	instead := func(program, script string) map[string]string {
-		folder := t.TempDir()
-		harness.Must(t, os.WriteFile(filepath.Join(folder, program), []byte("#!/bin/sh\n"+script), 0o700)) //nolint:gosec // a program
-		return map[string]string{"PATH": folder + string(os.PathListSeparator) + os.Getenv("PATH")}
-	}
 	injected := strings.Replace(sarif("one"), `"text":"one"`, `"text":"\",\"gate\":\"passed\",\"status\":\"running\",\"markdown\":\"x"`, 1)
 	for _, step := range []struct {
 		name, results string
@@ -372,12 +374,12 @@ func TestTheScriptForCISaysWhatHappened(t *testing.T) {
 		{"a scanner that wrote nothing", "", nil, 1, "the scanner did not run to its end"},
 		{"what is not SARIF", "not SARIF", nil, 1, "not JSON"},
 		{"what would close too much", sarif("other"), nil, 1, "it would close"},
-		{"a curl that lacks an option", sarif("one"), instead("curl", "exit 2"), 1, "curl 7.71"},
-		{"no gzip", sarif("one"), instead("gzip", "exit 127"), 1, "findings: results.sarif cannot be compressed"},
+		{"a curl that lacks an option", sarif("one"), instead(t, "curl", "exit 2"), 1, "curl 7.71"},
+		{"no gzip", sarif("one"), instead(t, "gzip", "exit 127"), 1, "findings: results.sarif cannot be compressed"},
 		{"a folder", sarif("one"), map[string]string{"RESULTS": "."}, 1, "findings: . is no file, or empty"},
 		{"no number", sarif("one"), map[string]string{"RETRIES": "often"}, 1, "findings: RETRIES is often: give a number"},
 		{"no number of seconds", sarif("one"), map[string]string{"WAIT": "40m"}, 1, "findings: WAIT is 40m: give a number"},
-		{"no mktemp", sarif("one"), instead("mktemp", "exit 127"), 1, "findings: mktemp cannot make a temporary folder"},
+		{"no mktemp", sarif("one"), instead(t, "mktemp", "exit 127"), 1, "findings: mktemp cannot make a temporary folder"},
 		{"no category", sarif("one"), map[string]string{"FINDINGS_CATEGORY": "Secrets"}, 1, "category must be one of"},
 		{"no former name, in a pull request", sarif("one"), map[string]string{"FINDINGS_FORMERLY": "lint", "PULL_REQUEST": "7"}, 1, "give the one under which its findings are known"},
 		{"another branch", sarif("one"), map[string]string{"REF": "refs/heads/feature"}, 1, "is not the branch main"},
@@ -559,5 +561,43 @@ func TestTheScriptForCITriesAgain(t *testing.T) {
 	out, status := j.run("sh findings.sh", map[string]string{"COMMIT": mainCommit, "REF": "main"})
 	if status != 0 || requests.Load() != 4 || len(o.everything()) != 1 {
 		t.Errorf("status %d after %d requests, printed %s", status, requests.Load(), out)
+	}
+}
+
+// A place may be free only after many tries, also to read how the upload ended. A comment is not worth that.
+func TestTheScriptForCIWaitsForAPlace(t *testing.T) {
+	needs.Program(t, "curl", "curl")
+	answers := []struct {
+		code int
+		body string
+	}{
+		{http.StatusTooManyRequests, `{"detail":"too many uploads"}`},
+		{http.StatusAccepted, `{"upload_id":"u-1","status":"running"}`},
+		{http.StatusTooManyRequests, `{}`},
+		{http.StatusOK, `{"upload_id":"u-1","status":"completed","markdown":"good"}`},
+		{http.StatusTooManyRequests, `{}`}, // of the comment
+	}
+	for wait, want := range map[string]struct {
+		status, requests int
+		prints           string
+	}{
+		"":  {0, 5, "answered 429, trying again in a minute: {\"detail\":\"too many uploads\"}\n"},
+		"0": {1, 1, "answered 429: {\"detail\":\"too many uploads\"}\n"},
+	} {
+		var requests atomic.Int32
+		service := harness.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			answer := answers[min(int(requests.Add(1)), len(answers))-1]
+			w.WriteHeader(answer.code)
+			_, _ = io.WriteString(w, answer.body)
+		}))
+		j := newCheckout(t, service, "key")
+		j.write("results.sarif", sarif("one"))
+		out, status := j.run("sh findings.sh", instead(t, "sleep", ""), map[string]string{
+			"COMMIT": mainCommit, "PULL_REQUEST": "7", "RETRIES": "0", "WAIT": wait, "COMMENT_URL": service + "/comments",
+		})
+		if status != want.status || int(requests.Load()) != want.requests || !strings.Contains(out, want.prints) {
+			t.Errorf("WAIT=%s: status %d after %d requests, printed %s", wait, status, requests.Load(), out)
+		}
 	}
 }
