@@ -127,10 +127,11 @@ func onGitHub(t *testing.T) recipe {
 	return r
 }
 
-// Results of an older commit that arrive last would replace those of a newer one.
+// Results of an older commit that arrive last would replace those of a newer one. On GitHub, workflows of the same group
+// cancel each other.
 func TestRecipesCancelTheJobOfAnOlderCommit(t *testing.T) {
 	for _, c := range []struct{ name, language, want string }{
-		{"GitHub Actions", "yaml", "concurrency:\n  group: findings-${{ github.ref }}\n  cancel-in-progress: true\n"},
+		{"GitHub Actions", "yaml", "concurrency:\n  group: ${{ github.workflow_ref }}-${{ github.ref }}\n  cancel-in-progress: true\n"},
 		{"GitLab CI", "yaml", "  interruptible: true\n"},
 		{"Jenkins", "groovy", "  options { disableConcurrentBuilds(abortPrevious: true) }\n"},
 	} {
