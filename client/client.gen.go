@@ -3601,7 +3601,8 @@ type TrendDay struct {
 	TimeToClose *TrendSpread `json:"time_to_close"`
 }
 
-// TrendGroup How the open findings of a repository, a project or an owner have changed.
+// TrendGroup How the open findings of a repository, a project or an owner have changed. Projects without an owner are in no
+// group.
 type TrendGroup struct {
 	// After How many findings were in the status `open`, by severity.
 	After TrendOpen `json:"after"`
@@ -4147,9 +4148,9 @@ type Upload struct {
 	Scans []Scan `json:"scans"`
 
 	// Status running: a scan is under way; completed: all scans are stored; failed: a scan failed, and none is under way.
-	// Repeating the upload completes it. null in the answer to a dry run, and if the status is no longer known:
-	// retention removed some of the scans and no remaining one failed, or more scans have the upload's id than an
-	// upload stores.
+	// Repeating the upload completes it, unless a scanner did not finish: then scan again. null in the answer to a
+	// dry run, and if the status is no longer known: retention removed some of the scans and no remaining one
+	// failed, or more scans have the upload's id than an upload stores.
 	Status *ScanStatus `json:"status"`
 
 	// UnlistedChanges How many changes of a dry run are not listed.
@@ -5746,7 +5747,8 @@ type ClientInterface interface {
 	// UploadSarifV3WithBody Upload scan results as to GitHub Enterprise Server
 	//
 	// An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs`, below the path of GitHub
-	// Enterprise Server's API. Needs the scope `findings:import`, which must be listed in the key.
+	// Enterprise Server's API. Unknown parameters are refused. Needs the scope `findings:import`, which must be listed in
+	// the key.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5756,7 +5758,8 @@ type ClientInterface interface {
 	// UploadSarifV3 Upload scan results as to GitHub Enterprise Server
 	//
 	// An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs`, below the path of GitHub
-	// Enterprise Server's API. Needs the scope `findings:import`, which must be listed in the key.
+	// Enterprise Server's API. Unknown parameters are refused. Needs the scope `findings:import`, which must be listed in
+	// the key.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5774,7 +5777,8 @@ type ClientInterface interface {
 	// UploadSarifWithBody Upload scan results as to GitHub
 	//
 	// An addition to the contract. Accepts what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` accepts,
-	// for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
+	// for tools that use it. Unknown parameters are refused, also `dry_run` and `force`.
+	// The Repository is the one with this `spec.fullName`. Each result goes to the Project with
 	// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If that has a
 	// folder, an upload that has no file in it is refused if it would close open findings there, move them to other
 	// files, or reopen a closed and decided one for another file, unless one of its results is a known finding in a file
@@ -5793,7 +5797,8 @@ type ClientInterface interface {
 	// UploadSarif Upload scan results as to GitHub
 	//
 	// An addition to the contract. Accepts what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` accepts,
-	// for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
+	// for tools that use it. Unknown parameters are refused, also `dry_run` and `force`.
+	// The Repository is the one with this `spec.fullName`. Each result goes to the Project with
 	// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If that has a
 	// folder, an upload that has no file in it is refused if it would close open findings there, move them to other
 	// files, or reopen a closed and decided one for another file, unless one of its results is a known finding in a file
@@ -6416,7 +6421,8 @@ type ClientInterface interface {
 // UploadSarifV3WithBody Upload scan results as to GitHub Enterprise Server
 //
 // An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs`, below the path of GitHub
-// Enterprise Server's API. Needs the scope `findings:import`, which must be listed in the key.
+// Enterprise Server's API. Unknown parameters are refused. Needs the scope `findings:import`, which must be listed in
+// the key.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6436,7 +6442,8 @@ func (c *Client) UploadSarifV3WithBody(ctx context.Context, owner ID, repo ID, c
 // UploadSarifV3 Upload scan results as to GitHub Enterprise Server
 //
 // An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs`, below the path of GitHub
-// Enterprise Server's API. Needs the scope `findings:import`, which must be listed in the key.
+// Enterprise Server's API. Unknown parameters are refused. Needs the scope `findings:import`, which must be listed in
+// the key.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6474,7 +6481,8 @@ func (c *Client) GetSarifV3(ctx context.Context, owner ID, repo ID, sarifId ID, 
 // UploadSarifWithBody Upload scan results as to GitHub
 //
 // An addition to the contract. Accepts what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` accepts,
-// for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
+// for tools that use it. Unknown parameters are refused, also `dry_run` and `force`.
+// The Repository is the one with this `spec.fullName`. Each result goes to the Project with
 // the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If that has a
 // folder, an upload that has no file in it is refused if it would close open findings there, move them to other
 // files, or reopen a closed and decided one for another file, unless one of its results is a known finding in a file
@@ -6503,7 +6511,8 @@ func (c *Client) UploadSarifWithBody(ctx context.Context, owner ID, repo ID, con
 // UploadSarif Upload scan results as to GitHub
 //
 // An addition to the contract. Accepts what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` accepts,
-// for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
+// for tools that use it. Unknown parameters are refused, also `dry_run` and `force`.
+// The Repository is the one with this `spec.fullName`. Each result goes to the Project with
 // the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If that has a
 // folder, an upload that has no file in it is refused if it would close open findings there, move them to other
 // files, or reopen a closed and decided one for another file, unless one of its results is a known finding in a file
@@ -12616,7 +12625,8 @@ type ClientWithResponsesInterface interface {
 	// UploadSarifV3WithBodyWithResponse Upload scan results as to GitHub Enterprise Server
 	//
 	// An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs`, below the path of GitHub
-	// Enterprise Server's API. Needs the scope `findings:import`, which must be listed in the key.
+	// Enterprise Server's API. Unknown parameters are refused. Needs the scope `findings:import`, which must be listed in
+	// the key.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12626,7 +12636,8 @@ type ClientWithResponsesInterface interface {
 	// UploadSarifV3WithResponse Upload scan results as to GitHub Enterprise Server
 	//
 	// An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs`, below the path of GitHub
-	// Enterprise Server's API. Needs the scope `findings:import`, which must be listed in the key.
+	// Enterprise Server's API. Unknown parameters are refused. Needs the scope `findings:import`, which must be listed in
+	// the key.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12646,7 +12657,8 @@ type ClientWithResponsesInterface interface {
 	// UploadSarifWithBodyWithResponse Upload scan results as to GitHub
 	//
 	// An addition to the contract. Accepts what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` accepts,
-	// for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
+	// for tools that use it. Unknown parameters are refused, also `dry_run` and `force`.
+	// The Repository is the one with this `spec.fullName`. Each result goes to the Project with
 	// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If that has a
 	// folder, an upload that has no file in it is refused if it would close open findings there, move them to other
 	// files, or reopen a closed and decided one for another file, unless one of its results is a known finding in a file
@@ -12665,7 +12677,8 @@ type ClientWithResponsesInterface interface {
 	// UploadSarifWithResponse Upload scan results as to GitHub
 	//
 	// An addition to the contract. Accepts what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` accepts,
-	// for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
+	// for tools that use it. Unknown parameters are refused, also `dry_run` and `force`.
+	// The Repository is the one with this `spec.fullName`. Each result goes to the Project with
 	// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If that has a
 	// folder, an upload that has no file in it is refused if it would close open findings there, move them to other
 	// files, or reopen a closed and decided one for another file, unless one of its results is a known finding in a file
@@ -17399,7 +17412,8 @@ func (r WhoAmIResult) ContentType() string {
 // UploadSarifV3WithBodyWithResponse Upload scan results as to GitHub Enterprise Server
 //
 // An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs`, below the path of GitHub
-// Enterprise Server's API. Needs the scope `findings:import`, which must be listed in the key.
+// Enterprise Server's API. Unknown parameters are refused. Needs the scope `findings:import`, which must be listed in
+// the key.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17415,7 +17429,8 @@ func (c *ClientWithResponses) UploadSarifV3WithBodyWithResponse(ctx context.Cont
 // UploadSarifV3WithResponse Upload scan results as to GitHub Enterprise Server
 //
 // An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs`, below the path of GitHub
-// Enterprise Server's API. Needs the scope `findings:import`, which must be listed in the key.
+// Enterprise Server's API. Unknown parameters are refused. Needs the scope `findings:import`, which must be listed in
+// the key.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17447,7 +17462,8 @@ func (c *ClientWithResponses) GetSarifV3WithResponse(ctx context.Context, owner 
 // UploadSarifWithBodyWithResponse Upload scan results as to GitHub
 //
 // An addition to the contract. Accepts what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` accepts,
-// for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
+// for tools that use it. Unknown parameters are refused, also `dry_run` and `force`.
+// The Repository is the one with this `spec.fullName`. Each result goes to the Project with
 // the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If that has a
 // folder, an upload that has no file in it is refused if it would close open findings there, move them to other
 // files, or reopen a closed and decided one for another file, unless one of its results is a known finding in a file
@@ -17472,7 +17488,8 @@ func (c *ClientWithResponses) UploadSarifWithBodyWithResponse(ctx context.Contex
 // UploadSarifWithResponse Upload scan results as to GitHub
 //
 // An addition to the contract. Accepts what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` accepts,
-// for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
+// for tools that use it. Unknown parameters are refused, also `dry_run` and `force`.
+// The Repository is the one with this `spec.fullName`. Each result goes to the Project with
 // the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If that has a
 // folder, an upload that has no file in it is refused if it would close open findings there, move them to other
 // files, or reopen a closed and decided one for another file, unless one of its results is a known finding in a file

@@ -3591,7 +3591,8 @@ type TrendDay struct {
 	TimeToClose *TrendSpread `json:"time_to_close"`
 }
 
-// TrendGroup How the open findings of a repository, a project or an owner have changed.
+// TrendGroup How the open findings of a repository, a project or an owner have changed. Projects without an owner are in no
+// group.
 type TrendGroup struct {
 	// After How many findings were in the status `open`, by severity.
 	After TrendOpen `json:"after"`
@@ -4137,9 +4138,9 @@ type Upload struct {
 	Scans []Scan `json:"scans"`
 
 	// Status running: a scan is under way; completed: all scans are stored; failed: a scan failed, and none is under way.
-	// Repeating the upload completes it. null in the answer to a dry run, and if the status is no longer known:
-	// retention removed some of the scans and no remaining one failed, or more scans have the upload's id than an
-	// upload stores.
+	// Repeating the upload completes it, unless a scanner did not finish: then scan again. null in the answer to a
+	// dry run, and if the status is no longer known: retention removed some of the scans and no remaining one
+	// failed, or more scans have the upload's id than an upload stores.
 	Status *ScanStatus `json:"status"`
 
 	// UnlistedChanges How many changes of a dry run are not listed.
