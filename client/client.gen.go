@@ -5747,8 +5747,8 @@ type ClientInterface interface {
 	// UploadSarifV3WithBody Upload scan results as to GitHub Enterprise Server
 	//
 	// An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs`, below the path of GitHub
-	// Enterprise Server's API. Unknown parameters are refused. Needs the scope `findings:import`, which must be listed in
-	// the key.
+	// Enterprise Server's API. Unknown parameters are refused. Needs the scope `findings:import`, which must be
+	// listed in the key.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5758,8 +5758,8 @@ type ClientInterface interface {
 	// UploadSarifV3 Upload scan results as to GitHub Enterprise Server
 	//
 	// An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs`, below the path of GitHub
-	// Enterprise Server's API. Unknown parameters are refused. Needs the scope `findings:import`, which must be listed in
-	// the key.
+	// Enterprise Server's API. Unknown parameters are refused. Needs the scope `findings:import`, which must be
+	// listed in the key.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -6421,8 +6421,8 @@ type ClientInterface interface {
 // UploadSarifV3WithBody Upload scan results as to GitHub Enterprise Server
 //
 // An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs`, below the path of GitHub
-// Enterprise Server's API. Unknown parameters are refused. Needs the scope `findings:import`, which must be listed in
-// the key.
+// Enterprise Server's API. Unknown parameters are refused. Needs the scope `findings:import`, which must be
+// listed in the key.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6442,8 +6442,8 @@ func (c *Client) UploadSarifV3WithBody(ctx context.Context, owner ID, repo ID, c
 // UploadSarifV3 Upload scan results as to GitHub Enterprise Server
 //
 // An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs`, below the path of GitHub
-// Enterprise Server's API. Unknown parameters are refused. Needs the scope `findings:import`, which must be listed in
-// the key.
+// Enterprise Server's API. Unknown parameters are refused. Needs the scope `findings:import`, which must be
+// listed in the key.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -12625,8 +12625,8 @@ type ClientWithResponsesInterface interface {
 	// UploadSarifV3WithBodyWithResponse Upload scan results as to GitHub Enterprise Server
 	//
 	// An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs`, below the path of GitHub
-	// Enterprise Server's API. Unknown parameters are refused. Needs the scope `findings:import`, which must be listed in
-	// the key.
+	// Enterprise Server's API. Unknown parameters are refused. Needs the scope `findings:import`, which must be
+	// listed in the key.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12636,8 +12636,8 @@ type ClientWithResponsesInterface interface {
 	// UploadSarifV3WithResponse Upload scan results as to GitHub Enterprise Server
 	//
 	// An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs`, below the path of GitHub
-	// Enterprise Server's API. Unknown parameters are refused. Needs the scope `findings:import`, which must be listed in
-	// the key.
+	// Enterprise Server's API. Unknown parameters are refused. Needs the scope `findings:import`, which must be
+	// listed in the key.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -17412,8 +17412,8 @@ func (r WhoAmIResult) ContentType() string {
 // UploadSarifV3WithBodyWithResponse Upload scan results as to GitHub Enterprise Server
 //
 // An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs`, below the path of GitHub
-// Enterprise Server's API. Unknown parameters are refused. Needs the scope `findings:import`, which must be listed in
-// the key.
+// Enterprise Server's API. Unknown parameters are refused. Needs the scope `findings:import`, which must be
+// listed in the key.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17429,8 +17429,8 @@ func (c *ClientWithResponses) UploadSarifV3WithBodyWithResponse(ctx context.Cont
 // UploadSarifV3WithResponse Upload scan results as to GitHub Enterprise Server
 //
 // An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs`, below the path of GitHub
-// Enterprise Server's API. Unknown parameters are refused. Needs the scope `findings:import`, which must be listed in
-// the key.
+// Enterprise Server's API. Unknown parameters are refused. Needs the scope `findings:import`, which must be
+// listed in the key.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
