@@ -47,6 +47,8 @@ const (
 	maxChecked = 5000
 	// handOver is when the organization is requeued after its turn.
 	handOver = 10 * time.Millisecond
+	// outdatedPause is when it is requeued if it has changed since the cache got it, unless the watch reports it sooner.
+	outdatedPause = time.Second
 )
 
 // Settings configure the controller.
@@ -157,7 +159,11 @@ func (r *Reconciler) retireDue(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	if !done {
+	switch {
+	case p.outdated:
+		s.RequeueAfter(outdatedPause)
+		return nil
+	case !done:
 		s.RequeueAfter(handOver)
 		return nil
 	}

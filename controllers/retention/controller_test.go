@@ -10,8 +10,10 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -201,6 +203,7 @@ func TestATurnEndsWhenItsTermsAreWithdrawn(t *testing.T) {
 			return c.Delete(ctx, object, options...)
 		},
 	}), nil, quick)
+	r.Live = r.Client
 	r.agenda.change(nil, first)
 	r.agenda.change(nil, second)
 
@@ -215,6 +218,58 @@ func TestATurnEndsWhenItsTermsAreWithdrawn(t *testing.T) {
 	g.Expect(env.Gone(t, second)).To(BeFalse())
 }
 
+// A new leader's cache may show the settings of before an outage for a minute, while people already change them.
+func TestNothingIsRemovedUnderSettingsThatOnlyTheCacheShows(t *testing.T) {
+	due := finding(func(*v1alpha1.Finding) {})
+	cached := builder.Organization("x").Mutate(func(o *v1alpha1.Organization) {
+		o.UID, o.Generation, o.Status.Namespace = "x", 2, "org-x"
+		o.Spec.Retention = &v1alpha1.Retention{ClosedFindings: duration(0)}
+	}).Build()
+	for reason, c := range map[string]struct {
+		change  func(*v1alpha1.Organization) error
+		removed int
+		again   time.Duration
+	}{
+		"they are still stored": {func(*v1alpha1.Organization) error { return nil }, 1, 0},
+		"they were changed":     {func(o *v1alpha1.Organization) error { o.Generation = 3; return nil }, 0, outdatedPause},
+		"another organization has the name": {
+			func(o *v1alpha1.Organization) error { o.UID = "another"; return nil }, 0, outdatedPause,
+		},
+		"it is gone": {func(o *v1alpha1.Organization) error {
+			*o = v1alpha1.Organization{}
+			return apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("organizations").GroupResource(), "x")
+		}, 0, outdatedPause},
+	} {
+		removed := 0
+		r := newReconciler(interceptor.NewClient(handlertest.Gets(func(_ client.ObjectKey, into client.Object) error {
+			switch into := into.(type) {
+			case *v1alpha1.Organization:
+				cached.DeepCopyInto(into)
+			case *v1alpha1.Finding:
+				due.DeepCopyInto(into)
+			}
+			return nil
+		}), interceptor.Funcs{
+			Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
+				removed++
+				return nil
+			},
+		}), &events.FakeRecorder{}, Settings{Clock: clocktesting.NewFakePassiveClock(noon)})
+		r.Live = handlertest.Gets(func(_ client.ObjectKey, into client.Object) error {
+			cached.DeepCopyInto(into.(*v1alpha1.Organization))
+			return c.change(into.(*v1alpha1.Organization))
+		})
+		r.agenda.change(nil, due)
+		r.leases.Store("x", snapshot{at: noon.Add(time.Hour)})
+		result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "x"}})
+		harness.Must(t, err)
+		harness.Same(t, reason+": removed findings", c.removed, removed)
+		if c.again > 0 {
+			harness.Same(t, reason+": the next try", c.again, result.RequeueAfter)
+		}
+	}
+}
+
 // behind returns a reconciler whose cache shows old versions of the findings.
 func behind(t *testing.T, findings map[string]*v1alpha1.Finding) *Reconciler {
 	t.Helper()
@@ -227,6 +282,7 @@ func behind(t *testing.T, findings map[string]*v1alpha1.Finding) *Reconciler {
 			return c.Get(ctx, key, object, options...)
 		},
 	}), nil, quick)
+	r.Live = r.Client
 	for _, f := range findings {
 		r.agenda.change(nil, f)
 	}

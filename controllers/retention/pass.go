@@ -24,6 +24,8 @@ type pass struct {
 	issues int
 	// left is how many removals the turn may still make.
 	left int
+	// outdated means that the last turn ended because the organization had changed.
+	outdated bool
 	// held means that another object still needed a due one, or that a due delivery was the only record of a finding's
 	// creation; changed that a due object was newer than in the cache. Both require another pass.
 	held, changed bool
@@ -78,7 +80,7 @@ const (
 // was removed: then the next turn follows without a pause.
 func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organization, p *pass) (bool, error) {
 	begun, checks, failure := r.Clock.Now(), maxChecked, error(nil)
-	p.left = r.batch
+	p.left, p.outdated = r.batch, false
 	removed := false
 	for i, t := range p.inTurn(termsOf(organization.Spec.Retention)) {
 		from := place{organization.Status.Namespace, t.shelf}
@@ -93,6 +95,7 @@ func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organizati
 			}
 			r.emptying.End(from.namespace)
 			if outcome == fateOutdated {
+				p.outdated = true
 				return false, nil
 			}
 			if outcome.isStuck() {
@@ -190,6 +193,11 @@ func (r *Reconciler) retire(ctx context.Context, organization *v1alpha1.Organiza
 	if finding != nil && r.implied.IsRequested(finding) {
 		return fateHeld, nil
 	}
+	if p.left == r.batch { // once per turn, because after an outage the cache may be far behind
+		if outdated, err := isOutdated(ctx, r.Live, organization); outdated || err != nil {
+			return fateOutdated, err
+		}
+	}
 	if outdated, err := r.await(ctx, organization, t.shelf.kind(), e.name); outdated || err != nil {
 		return fateOutdated, err
 	}
@@ -209,15 +217,20 @@ func (r *Reconciler) retire(ctx context.Context, organization *v1alpha1.Organiza
 	return outcome, err
 }
 
-// await waits until the rate allows the next removal. It reports whether the organization has changed or was deleted
-// since it was read.
+// await waits until the rate allows the next removal. It reports whether the cache shows that the organization has
+// changed or was deleted since it was read.
 func (r *Reconciler) await(ctx context.Context, organization *v1alpha1.Organization, kind, name string) (bool, error) {
 	if err := r.limiter.Wait(ctx); err != nil {
 		return false, fmt.Errorf("wait for a turn to remove %s %s: %w", kind, name, err)
 	}
+	return isOutdated(ctx, r.Client, organization)
+}
+
+// isOutdated reports whether the organization has changed or was deleted since it was read, according to the reader.
+func isOutdated(ctx context.Context, reader client.Reader, organization *v1alpha1.Organization) (bool, error) {
 	now := &v1alpha1.Organization{}
-	err := r.Client.Get(ctx, client.ObjectKeyFromObject(organization), now, client.UnsafeDisableDeepCopy)
-	return now.Generation != organization.Generation, kube.IgnoreNotFound(err)
+	err := reader.Get(ctx, client.ObjectKeyFromObject(organization), now, client.UnsafeDisableDeepCopy)
+	return now.UID != organization.UID || now.Generation != organization.Generation, kube.IgnoreNotFound(err)
 }
 
 // remove deletes the object only if it is unchanged, because it may have been reopened, triaged or acquired since it

@@ -33,6 +33,7 @@ func TestAnObjectWhoseRemovalIsRefusedStopsNoOther(t *testing.T) {
 	env.Create(t, kept, other)
 	markObserved(t, kept, other)
 	r := newReconciler(env.AsController(t), nil, quick)
+	r.Live = r.Client
 	r.agenda.change(nil, kept)
 	r.agenda.change(nil, other)
 	setRetention(t, "refused", v1alpha1.Retention{ClosedFindings: duration(0)})
@@ -105,6 +106,7 @@ func TestObjectsWhoseRemovalFailsStopNoOther(t *testing.T) {
 				return nil
 			},
 		}), nil, Settings{Rate: quick.Rate, Clock: clock})
+		r.Live = r.Client
 		for i := range 25 {
 			f := finding(func(f *v1alpha1.Finding) { f.Name = fmt.Sprintf("f-%02d", i) })
 			stored[f.Name] = f
