@@ -758,6 +758,52 @@ func TestAnOperationThatIsDeletedStopsWithinAPart(t *testing.T) {
 	}
 }
 
+// A new leader's cache may show an operation for a minute after an outage, while people already delete what is wrong.
+func TestAnOperationThatOnlyTheCacheShowsDecidesNothing(t *testing.T) {
+	for reason, change := range map[string]func(*v1alpha1.TriageOperation) error{
+		"it is gone": func(*v1alpha1.TriageOperation) error {
+			return apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("triageoperations").GroupResource(), "m")
+		},
+		"it waits for its parts to go":        func(o *v1alpha1.TriageOperation) error { o.DeletionTimestamp = new(metav1.Now()); return nil },
+		"another one of its name was created": func(o *v1alpha1.TriageOperation) error { o.UID = "another"; return nil },
+	} {
+		for _, begun := range []bool{false, true} {
+			f := builder.Finding("f-1").In("org-acme").Build()
+			r, _, operation := inPhase(t, v1alpha1.OperationRunning, []rules.Entry{rules.NewEntry(f)}, interceptor.Funcs{}, f)
+			if begun {
+				part := &v1alpha1.TriageOperationPart{}
+				part.Namespace, part.Name = "org-acme", rules.PartName("m", 0)
+				harness.Must(t, r.Client.Patch(t.Context(), part, testenv.MergePatch(`{"spec":{"begun":true}}`)))
+			}
+			server := r.Client.(client.WithWatch)
+			r.Live = interceptor.NewClient(server, interceptor.Funcs{Get: func(ctx context.Context, from client.WithWatch,
+				key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+				err := from.Get(ctx, key, into, options...)
+				if o, is := into.(*v1alpha1.TriageOperation); is && err == nil {
+					err = change(o)
+				}
+				return err
+			}})
+			r.Client = interceptor.NewClient(server, interceptor.Funcs{
+				Patch: func(_ context.Context, _ client.WithWatch, object client.Object, _ client.Patch, _ ...client.PatchOption) error {
+					t.Errorf("%s, begun %t: %s was written", reason, begun, object.GetName())
+					return nil
+				},
+				SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+					t.Errorf("%s, begun %t: its status was written", reason, begun)
+					return nil
+				},
+			})
+			r.as = func(string) (rest.Interface, error) {
+				t.Errorf("%s, begun %t: it goes on to the findings", reason, begun)
+				return nil, errors.New("cut")
+			}
+			_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(operation)})
+			harness.Must(t, err)
+		}
+	}
+}
+
 // An operation that was previewed an hour ago must survive an outage: scans have changed many of its findings since.
 func TestAfterAnOutageOnlyWhatHasChangedSinceTheWriteIsLeft(t *testing.T) {
 	entries, objects, findings := []rules.Entry{}, []client.Object{}, map[string]*v1alpha1.Finding{}

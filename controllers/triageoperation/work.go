@@ -57,7 +57,7 @@ func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 	if part.Outcomes == "" {
 		results, err = r.processPart(ctx, s, entries, part.Begun)
 		// The error may be that of an earlier write, or of a part that was removed with the operation.
-		if err != nil && errors.Is(r.stillStored(ctx, s.Object), errDeleted) {
+		if errors.Is(err, errDeleted) || err != nil && errors.Is(stillStored(ctx, r.Client, s.Object), errDeleted) {
 			s.LeaveStatus()
 			s.Stop()
 			return nil // an event of the deletion follows
@@ -84,6 +84,10 @@ func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 // fails, and earlier parts can be undone. If the second is refused, the operation waits: the decisions could not be
 // undone without the outcomes.
 func (r *Reconciler) processPart(ctx context.Context, s *scope, entries []rules.Entry, begun bool) ([]result, error) {
+	// After an outage the cache, which is asked before each write, may be far behind.
+	if err := stillStored(ctx, r.Live, s.Object); err != nil {
+		return nil, err
+	}
 	mem := r.remember(s, len(entries), begun)
 	if !begun {
 		if err := r.patchPart(ctx, s, map[string]any{"begun": true}); err != nil {
@@ -173,7 +177,7 @@ func (r *Reconciler) decide(ctx context.Context, writer rest.Interface, operatio
 		if err = ctx.Err(); err != nil {
 			return result{}, err // the write would not be sent
 		}
-		if err = r.stillStored(ctx, operation); err != nil {
+		if err = stillStored(ctx, r.Client, operation); err != nil {
 			return result{}, err
 		}
 		*sent = finding.Generation
@@ -192,11 +196,11 @@ func (r *Reconciler) decide(ctx context.Context, writer rest.Interface, operatio
 // errDeleted means that the operation has been deleted, and perhaps created again.
 var errDeleted = errors.New("the operation was deleted")
 
-// stillStored returns errDeleted once the operation has been deleted: nothing could undo what it would decide, and the
-// next operation may have begun.
-func (r *Reconciler) stillStored(ctx context.Context, operation *v1alpha1.TriageOperation) error {
+// stillStored returns errDeleted once the reader shows that the operation has been deleted: nothing could undo what it
+// would decide, and the next operation may have begun.
+func stillStored(ctx context.Context, reader client.Reader, operation *v1alpha1.TriageOperation) error {
 	stored := &v1alpha1.TriageOperation{}
-	err := r.Client.Get(ctx, client.ObjectKeyFromObject(operation), stored, client.UnsafeDisableDeepCopy)
+	err := reader.Get(ctx, client.ObjectKeyFromObject(operation), stored, client.UnsafeDisableDeepCopy)
 	if kube.IsNotFound(err) || err == nil && (stored.UID != operation.UID || !stored.DeletionTimestamp.IsZero()) {
 		return errDeleted
 	}
