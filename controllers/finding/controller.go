@@ -89,7 +89,8 @@ func setUp(ctx context.Context, mgr ctrl.Manager, options controller.Options, se
 		WatchesRawSource(policies.Hourly(r.Client, clock, r.rejudge(ctx, policies.WholeNamespace, ofNamespace))).
 		WatchesRawSource(source.Func(r.enqueueRequested)).
 		Watches(&v1alpha1.WebhookEndpoint{}, deliveries.Endpoints()).
-		Watches(&v1alpha1.WebhookEndpoint{}, r.enqueueForNewEndpoint(), builder.WithPredicates(watch.NewSinceStart)).
+		Watches(&v1alpha1.WebhookEndpoint{}, r.enqueueForNewEndpoint(),
+			builder.WithPredicates(watch.NewSinceStart, watch.CreatedOrDeleted)).
 		Watches(&v1alpha1.WebhookDelivery{}, deliveries.Pages()).
 		Watches(&v1alpha1.WebhookDelivery{}, r.onLostDelivery()).
 		Watches(&v1alpha1.Scan{}, deliveries.ScansGone()).

@@ -93,7 +93,9 @@ func (r *Reconciler) enqueueForNewEndpoint() handler.EventHandler {
 		}
 		watch.AddChanged(q, affected)
 	})
-	return handler.Funcs{CreateFunc: watch.Changes(enqueue).Create}
+	created := watch.Changes(enqueue)
+	// An update is another endpoint of the same name: see watch.CreatedOrDeleted.
+	return handler.Funcs{CreateFunc: created.Create, UpdateFunc: created.Update}
 }
 
 // followsUnserved reports whether an older endpoint of the namespace gets no events either, because too many are older.

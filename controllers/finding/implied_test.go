@@ -403,14 +403,22 @@ func TestAnEndpointBeyondThoseServedConcernsNoFinding(t *testing.T) {
 	r := &Reconciler{}
 	r.Client = cache.Build()
 	for i, want := range map[int]int{0: 1, webhooks.MaxServed: 1, webhooks.MaxServed + 1: 0} {
-		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
-		r.enqueueForNewEndpoint().Create(t.Context(), event.CreateEvent{Object: endpoints[i]}, q)
-		done := make(chan struct{}) // an organization's lists are made one after the other
-		watch.Later(func(context.Context, watch.Change, watch.Queue) { close(done) })(
-			t.Context(), watch.Change{After: endpoints[i]}, q)
-		<-done
-		harness.Same(t, fmt.Sprintf("findings of endpoint %d", i+1), want, q.Len())
-		q.ShutDown()
+		for _, again := range []bool{false, true} { // deleted and created again while the watch was down
+			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
+			if h := r.enqueueForNewEndpoint(); again {
+				former := endpoints[i].DeepCopy()
+				former.UID = "former"
+				h.Update(t.Context(), event.UpdateEvent{ObjectOld: former, ObjectNew: endpoints[i]}, q)
+			} else {
+				h.Create(t.Context(), event.CreateEvent{Object: endpoints[i]}, q)
+			}
+			done := make(chan struct{}) // an organization's lists are made one after the other
+			watch.Later(func(context.Context, watch.Change, watch.Queue) { close(done) })(
+				t.Context(), watch.Change{After: endpoints[i]}, q)
+			<-done
+			harness.Same(t, fmt.Sprintf("findings of endpoint %d, created again: %t", i+1, again), want, q.Len())
+			q.ShutDown()
+		}
 	}
 }
 

@@ -124,10 +124,12 @@ func onEndpoints(
 	})
 }
 
-// unblocks ignores what the sender records in an endpoint's status after each attempt.
+// unblocks ignores what the sender records in an endpoint's status after each attempt. The endpoint may have been
+// deleted and created again between two events: then pages for the former one are no longer made.
 func unblocks(before, after *v1alpha1.WebhookEndpoint) unblocked {
 	switch {
-	case before.Generation != after.Generation,
+	case before.UID != after.UID,
+		before.Generation != after.Generation,
 		webhooks.Enabled(before) != webhooks.Enabled(after),
 		webhooks.Backlogged(before) && !webhooks.Backlogged(after):
 		return everything

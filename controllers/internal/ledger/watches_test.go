@@ -42,6 +42,11 @@ func TestWhatManyObjectsOweIsMadeLast(t *testing.T) {
 		l := &Ledger{kind: Finding, store: store{client: owingFindings(n)}}
 		for what, change := range map[string]func(watch.Queue){
 			"endpoint": func(q watch.Queue) { l.Endpoints().Create(t.Context(), created, q) },
+			"endpoint made again while the watch was down": func(q watch.Queue) {
+				again := builder.WebhookEndpoint("e").In("org-a").Build()
+				again.UID, again.ResourceVersion = "another", "2"
+				l.Endpoints().Update(t.Context(), event.UpdateEvent{ObjectOld: created.Object, ObjectNew: again}, q)
+			},
 			"scan": func(q watch.Queue) {
 				gone := builder.Scan("s", time.Now()).In("org-a").Build()
 				l.ScansGone().Delete(t.Context(), event.DeleteEvent{Object: gone}, q)

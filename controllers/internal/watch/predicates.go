@@ -22,9 +22,8 @@ func Updates[O client.Object](matters func(before, after O) bool) predicate.Pred
 
 // SpecChanged ignores updates that do not change the spec, so that a controller's own status writes do not enqueue the
 // object again, which would defeat the delay of counts. It includes updates to another UID, often with the same
-// generation: the object was deleted and created again while a watch was interrupted.
-var SpecChanged = predicate.Or(predicate.GenerationChangedPredicate{},
-	Updates(func(before, after client.Object) bool { return before.GetUID() != after.GetUID() }))
+// generation.
+var SpecChanged = predicate.Or(predicate.GenerationChangedPredicate{}, CreatedOrDeleted)
 
 // SpecOr ignores updates that SpecChanged ignores and for which the function returns false.
 func SpecOr[O client.Object](matters func(before, after O) bool) predicate.Predicate {
@@ -34,8 +33,9 @@ func SpecOr[O client.Object](matters func(before, after O) bool) predicate.Predi
 // NewSinceStart ignores objects that existed at startup, when every object is reconciled anyway.
 var NewSinceStart = predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
 
-// CreatedOrDeleted ignores updates, because a reference by name depends only on whether the object exists.
-var CreatedOrDeleted = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+// CreatedOrDeleted ignores updates, because a reference by name depends only on whether the object exists. It includes
+// updates to another UID: the object was deleted and created again while a watch was interrupted.
+var CreatedOrDeleted = Updates(func(before, after client.Object) bool { return before.GetUID() != after.GetUID() })
 
 // FinalizersChanged reports whether a finalizer was added or removed.
 func FinalizersChanged(before, after client.Object) bool {

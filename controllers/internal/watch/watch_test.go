@@ -104,6 +104,7 @@ func TestAnObjectThatWasCreatedAgainUnseenPasses(t *testing.T) {
 	written.Status.Phase = v1alpha1.ScanPhaseRunning
 	for name, p := range map[string]predicate.Predicate{
 		"SpecChanged": watch.SpecChanged, "SpecOr": watch.SpecOr(func(_, _ *v1alpha1.Scan) bool { return false }),
+		"CreatedOrDeleted": watch.CreatedOrDeleted,
 	} {
 		if !p.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
 			t.Errorf("%s passes over an object with another UID", name)
