@@ -160,7 +160,7 @@ type FindingSpec struct {
 	// +optional
 	Evidence string `json:"evidence,omitempty"`
 	// doubt is set if a scan matched a finding with a decision, or with one that an operation withdrew, by weak evidence:
-	// it may belong to another problem of the same kind. Written by the scanner's import.
+	// the decision may belong to another problem of the same kind. Written by the scanner's import.
 	// +structType=atomic
 	// +optional
 	Doubt *FindingDoubt `json:"doubt,omitempty"`

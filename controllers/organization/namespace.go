@@ -93,8 +93,8 @@ func refuse(namespace *corev1.Namespace, organization *v1alpha1.Organization) (c
 		// It may come from a backup, with the UID of an earlier Organization, or have lost its annotation.
 		return conditions.Stalled(v1alpha1.ReasonNamespaceConflict,
 			fmt.Sprintf("Namespace %q exists without this Organization's UID. If it holds the organization's findings, for "+
-				"example from a backup, adopt it: kubectl annotate namespace %q %s=%q --overwrite. Otherwise delete it, with "+
-				"its findings and decisions, or give the Organization another name.",
+				"example from a backup, check its RoleBindings and adopt it: kubectl annotate namespace %q %s=%q --overwrite. "+
+				"Otherwise give the Organization another name, or delete the namespace with all that it holds.",
 				namespace.Name, namespace.Name, v1alpha1.OrganizationUIDAnnotation, organization.UID)), true
 	}
 }

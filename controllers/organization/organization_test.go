@@ -159,10 +159,9 @@ func TestRestoredNamespaceIsAdoptedAsTheMessageSays(t *testing.T) {
 		harness.Must(t, env.Client.Update(t.Context(), namespace))
 		testenv.AwaitReady(t, env, organization)
 		harness.Same(t, "Stalled", "absent", reason(organization, v1alpha1.ConditionStalled))
-		g := NewWithT(t)
-		uid := finding.UID
-		g.Expect(testenv.Get(t, g, env, finding).UID).To(Equal(uid))
-		g.Expect(finding.Spec.Triage.Comments).To(Equal("why"))
+		was, g := finding.UID, NewWithT(t)
+		g.Expect(testenv.Get(t, g, env, finding).UID).To(Equal(was), name)
+		g.Expect(finding.Spec.Triage.Comments).To(Equal("why"), name)
 	}
 }
 

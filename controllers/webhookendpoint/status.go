@@ -71,8 +71,8 @@ func disabledVerdict(disabled *v1alpha1.WebhookDisabled) conditions.Verdict {
 }
 
 // thenFail explains what becomes of the deliveries of an endpoint that the controllers have disabled.
-const thenFail = "Deliveries that are still pending 30 days after sending has stopped fail; set spec.disabled to keep " +
-	"them longer. Once the endpoint is ready, `kubectl findings redeliver --endpoint NAME --failed` sends those that have " +
+const thenFail = "Deliveries fail if they are still pending 30 days after sending stopped; while spec.disabled is set " +
+	"they stay pending. Once the endpoint is ready, `kubectl findings redeliver --endpoint NAME --failed` sends those that have " +
 	"failed, unless retention has removed them."
 
 // secretVerdict returns what is wrong with the Secret, and whether sending has stopped.

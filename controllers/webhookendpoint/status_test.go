@@ -60,7 +60,7 @@ func TestADisabledEndpointSaysThatItsDeliveriesFail(t *testing.T) {
 	endpoint.Status.Disabled = &v1alpha1.WebhookDisabled{Reason: v1alpha1.WebhookDisabledGone, Message: "why", Generation: endpoint.Generation}
 	for reason, f := range map[string]found{"by its receiver": {}, "for want of a secret": {problem: errors.New("it is empty")}} {
 		verdict := judge(endpoint, true, f)
-		if !verdict.Stalled || !strings.Contains(verdict.Message, "pending 30 days after sending has stopped fail") {
+		if !verdict.Stalled || !strings.Contains(verdict.Message, "fail if they are still pending 30 days after") {
 			t.Errorf("disabled %s: %+v", reason, verdict)
 		}
 	}

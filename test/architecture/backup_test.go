@@ -52,7 +52,11 @@ func TestCommandsOfABackupNoticeAnAPIServerThatDoesNotAnswerOrLostTheObjects(t *
 			folder := kubectlThat(t, tc.kubectl)
 			harness.Must(t, os.WriteFile(filepath.Join(folder, "objects.yaml"), []byte("old\n"), 0o600))
 			ran := shellIn(t, folder, "/bin/sh", harness.Commands(t, "backup.md", tc.block))
-			harness.Same(t, "the calls of kubectl", tc.calls, strings.Count(harness.File(t, filepath.Join(folder, "calls")), "\n"))
+			calls := harness.File(t, filepath.Join(folder, "calls"))
+			harness.Same(t, "the calls of kubectl", tc.calls, strings.Count(calls, "\n"))
+			if annotated := strings.Contains(calls, "annotate namespace org-acme --overwrite appsec.dev/organization-uid=uid\n"); annotated != (reason == "an adoption") {
+				t.Errorf("the namespace gets the UID: %t; calls:\n%s", annotated, calls)
+			}
 			harness.Same(t, "what the commands print", tc.prints, ran.Stdout+ran.Stderr)
 			harness.Same(t, "objects.yaml", tc.objects, harness.File(t, filepath.Join(folder, "objects.yaml")))
 		})

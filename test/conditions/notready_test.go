@@ -33,7 +33,7 @@ func hindrances(t *testing.T, namespace string) map[string]hindered {
 	env.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-taken"}})
 	env.Create(t, builder.Repository("repo").In(namespace).Build())
 	return map[string]hindered{
-		"Organization":    {builder.Organization("taken").Build(), v1alpha1.ReasonNamespaceConflict, true, "Otherwise delete it"},
+		"Organization":    {builder.Organization("taken").Build(), v1alpha1.ReasonNamespaceConflict, true, "Otherwise give the Organization another name"},
 		"Repository":      {held(t, namespace), v1alpha1.ReasonDeleting, false, "its projects are being removed"},
 		"Project":         {builder.Project("lost").In(namespace).Mutate(func(p *v1alpha1.Project) { p.Spec.RepositoryRef.Name = "nowhere" }).Build(), v1alpha1.ReasonRepositoryNotFound, false, "create it"},
 		"Finding":         {builder.Finding("lost").In(namespace).Build(), v1alpha1.ReasonProjectNotFound, false, "create it"},
