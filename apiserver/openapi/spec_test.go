@@ -121,6 +121,20 @@ func TestAnOperationThatRefusesUnknownParametersSaysSo(t *testing.T) {
 	}
 }
 
+// What a client needs in order to go on is in a header, and a generated client has only those that are described.
+func TestEveryErrorDescribesTheHeaderThatHelps(t *testing.T) {
+	spec, _ := operations(t)
+	for path, item := range spec.Paths.Map() {
+		for method, operation := range item.Operations() {
+			for status, header := range map[int]string{401: "www-authenticate", 429: "retry-after", 500: "retry-after", 503: "retry-after"} {
+				if listed := operation.Responses.Status(status); listed != nil && listed.Value.Headers[header] == nil {
+					t.Errorf("%s %s: %d does not describe the header %s", method, path, status, header)
+				}
+			}
+		}
+	}
+}
+
 // Every operation lists the errors that any operation may return.
 func TestEveryOperationListsTheSameErrors(t *testing.T) {
 	spec, _ := operations(t)

@@ -5497,7 +5497,7 @@ type GetTrendsParams struct {
 	// From The first day; by default 89 days before the last. At most 800 days before it, and not after today.
 	From *string `form:"from,omitempty" json:"from,omitempty"`
 
-	// To The last day; by default today, and not after today.
+	// To The last day, by default today; a later one counts as today.
 	To *string `form:"to,omitempty" json:"to,omitempty"`
 
 	// Group How projects are grouped. By default there are no groups.

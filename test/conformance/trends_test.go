@@ -51,6 +51,13 @@ func TestTrends_AgreeWithTheCountsOnTheDayTheyAreTaken(t *testing.T) {
 	wantsShape(t, "trends", got, trendsShape)
 	wantsShapes(t, "days", got.records("days"), trendDayShape)
 	wantsShapes(t, "groups", got.records("groups"), trendGroupShape)
+	days := func(query string) (days []any) {
+		for _, row := range o.get("/v2/trends"+query).wants(200, "the trends").object().records("days") {
+			days = append(days, row["day"])
+		}
+		return days
+	}
+	harness.Same(t, "the days up to one in the future, where those up to today are wanted", days(""), days("?to=9999-12-31"))
 	for _, query := range []url.Values{{}, {"project_id": {"b"}}, {"owner": {"team-a"}}, {"repo_id": {"repo"}}, {"repo_id": {"none"}}} {
 		days := o.get(with("/v2/trends", query.Encode())).wants(200, "the trends").object().records("days")
 		if query.Get("repo_id") == "none" {
