@@ -62,10 +62,8 @@ func (s *Service) read(request *Request, held *hold) ([]*importer.Batch, error) 
 	batches, err := importer.Collect([]importer.File{{Name: fileName, Log: log}}, request.Choices, apitime.Now())
 	var start *importer.StartError
 	switch {
-	case errors.As(err, &start) && request.Settings == nil:
-		return nil, &refusal{problem.InvalidQuery(err.Error()).In("started_at"), reasonMalformed}
 	case errors.As(err, &start):
-		return nil, &refusal{problem.InvalidBody(err.Error()).In("started_at"), reasonMalformed}
+		return nil, &refusal{request.invalid("started_at", "is wrong: "+err.Error()), reasonMalformed}
 	case err != nil:
 		return nil, refusedFile(err)
 	}

@@ -39,7 +39,7 @@ func (r *Request) resolve() error {
 	if ref := pullRef.FindStringSubmatch(r.Ref); ref != nil {
 		number, err := strconv.ParseInt(ref[1], 10, 32)
 		if err != nil || number < 1 {
-			return problem.InvalidQuery(r.Ref + " is not the ref of a pull request: its number must be from 1").In("ref")
+			return r.invalid("ref", "is "+r.Ref+", which is not that of a pull request: its number must be from 1")
 		}
 		if pr.Number != 0 && int64(pr.Number) != number {
 			return problem.InvalidQuery(fmt.Sprintf("pull_request is %d and ref is %s: leave one out", pr.Number, r.Ref)).
@@ -69,6 +69,18 @@ func (r *Request) resolve() error {
 	return nil
 }
 
+// invalid refuses a parameter of the query, or the member of the body that replaces it: GitHub's form has no query. The
+// detail follows the name.
+func (r *Request) invalid(name, detail string) *problem.Problem {
+	if r.Settings == nil {
+		return problem.InvalidQuery(name + " " + detail).In(name)
+	}
+	if name == "commit" {
+		name = "commit_sha"
+	}
+	return problem.InvalidBody(name + " " + detail).In(name)
+}
+
 // reviewedCommit returns the commit that the client names, or else the file's.
 func reviewedCommit(request *Request, batches []*importer.Batch) (*reviewimport.Commit, error) {
 	sha := request.Choices.Commit
@@ -78,9 +90,9 @@ func reviewedCommit(request *Request, batches []*importer.Batch) (*reviewimport.
 	sha = strings.ToLower(sha)
 	switch {
 	case sha == "":
-		return nil, problem.InvalidQuery("commit is needed to review a pull request, and the file does not name it").In("commit")
+		return nil, request.invalid("commit", "is needed to review a pull request, and the file does not name it")
 	case !provision.IsCommitHash(sha):
-		return nil, problem.InvalidQuery("commit must be the hash of a commit: 7 to 64 hexadecimal digits").In("commit")
+		return nil, request.invalid("commit", "must be the hash of a commit: 7 to 64 hexadecimal digits")
 	}
 	return &reviewimport.Commit{SHA: sha}, nil
 }
