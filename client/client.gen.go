@@ -3363,10 +3363,11 @@ type SarifUpload struct {
 	// findings become relative to it.
 	CheckoutUri *string `json:"checkout_uri,omitempty"`
 
-	// CommitSha The scanned commit.
+	// CommitSha The scanned commit; an empty one is refused.
 	CommitSha string `json:"commit_sha"`
 
-	// Ref The scanned ref, `refs/heads/<branch>`, `refs/pull/<number>/merge` or `refs/pull/<number>/head`.
+	// Ref The scanned ref, `refs/heads/<branch>`, `refs/pull/<number>/merge` or `refs/pull/<number>/head`; an empty
+	// one is refused.
 	Ref string `json:"ref"`
 
 	// Sarif A SARIF 2.1.0 file, compressed with gzip, in base64.
@@ -5322,8 +5323,8 @@ type UploadScanParams struct {
 
 	// Ref The scanned ref, such as `refs/heads/main`. If it is that of a pull request, `refs/pull/412/head`,
 	// `refs/pull/412/merge` or the same with `refs/merge-requests`, the pull request is reviewed. Any other ref
-	// must be the repository's scan branch, or without one its default branch, else the upload is refused. By
-	// default the scan branch.
+	// must be the repository's scan branch, or without one its default branch, else the upload is refused. A
+	// ref that creates the repository must be a branch in printable ASCII. By default the scan branch.
 	Ref *string `form:"ref,omitempty" json:"ref,omitempty"`
 
 	// PullRequest The number of the pull request that was scanned: the pull request is reviewed, whatever `ref` is. `commit`
@@ -5784,10 +5785,11 @@ type ClientInterface interface {
 	// files, or reopen a closed and decided one for another file, unless one of its results is a known finding in a file
 	// outside of the folder. If they do not exist and the organization lets imports create them (`spec.imports`), the upload
 	// creates the Repository with the ref as its scan branch, and the Projects of the folders that the organization
-	// names. The answer is 202 when the upload's scans are recorded; read `url` to see whether it is imported or
-	// refused. A ref other than the repository's scan branch, or without one its default branch, is refused. The key
-	// may also be sent as `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope
-	// `findings:import`, which must be listed in the key.
+	// names; with a ref that is not a branch in printable ASCII it creates nothing and is refused. The answer is 202
+	// when the upload's scans are recorded; read `url` to see whether it is imported or refused. A ref other than the
+	// repository's scan branch, or without one its default branch, is refused. The key may also be sent as
+	// `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope `findings:import`, which
+	// must be listed in the key.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5804,10 +5806,11 @@ type ClientInterface interface {
 	// files, or reopen a closed and decided one for another file, unless one of its results is a known finding in a file
 	// outside of the folder. If they do not exist and the organization lets imports create them (`spec.imports`), the upload
 	// creates the Repository with the ref as its scan branch, and the Projects of the folders that the organization
-	// names. The answer is 202 when the upload's scans are recorded; read `url` to see whether it is imported or
-	// refused. A ref other than the repository's scan branch, or without one its default branch, is refused. The key
-	// may also be sent as `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope
-	// `findings:import`, which must be listed in the key.
+	// names; with a ref that is not a branch in printable ASCII it creates nothing and is refused. The answer is 202
+	// when the upload's scans are recorded; read `url` to see whether it is imported or refused. A ref other than the
+	// repository's scan branch, or without one its default branch, is refused. The key may also be sent as
+	// `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope `findings:import`, which
+	// must be listed in the key.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -6488,10 +6491,11 @@ func (c *Client) GetSarifV3(ctx context.Context, owner ID, repo ID, sarifId ID, 
 // files, or reopen a closed and decided one for another file, unless one of its results is a known finding in a file
 // outside of the folder. If they do not exist and the organization lets imports create them (`spec.imports`), the upload
 // creates the Repository with the ref as its scan branch, and the Projects of the folders that the organization
-// names. The answer is 202 when the upload's scans are recorded; read `url` to see whether it is imported or
-// refused. A ref other than the repository's scan branch, or without one its default branch, is refused. The key
-// may also be sent as `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope
-// `findings:import`, which must be listed in the key.
+// names; with a ref that is not a branch in printable ASCII it creates nothing and is refused. The answer is 202
+// when the upload's scans are recorded; read `url` to see whether it is imported or refused. A ref other than the
+// repository's scan branch, or without one its default branch, is refused. The key may also be sent as
+// `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope `findings:import`, which
+// must be listed in the key.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6518,10 +6522,11 @@ func (c *Client) UploadSarifWithBody(ctx context.Context, owner ID, repo ID, con
 // files, or reopen a closed and decided one for another file, unless one of its results is a known finding in a file
 // outside of the folder. If they do not exist and the organization lets imports create them (`spec.imports`), the upload
 // creates the Repository with the ref as its scan branch, and the Projects of the folders that the organization
-// names. The answer is 202 when the upload's scans are recorded; read `url` to see whether it is imported or
-// refused. A ref other than the repository's scan branch, or without one its default branch, is refused. The key
-// may also be sent as `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope
-// `findings:import`, which must be listed in the key.
+// names; with a ref that is not a branch in printable ASCII it creates nothing and is refused. The answer is 202
+// when the upload's scans are recorded; read `url` to see whether it is imported or refused. A ref other than the
+// repository's scan branch, or without one its default branch, is refused. The key may also be sent as
+// `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope `findings:import`, which
+// must be listed in the key.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -12664,10 +12669,11 @@ type ClientWithResponsesInterface interface {
 	// files, or reopen a closed and decided one for another file, unless one of its results is a known finding in a file
 	// outside of the folder. If they do not exist and the organization lets imports create them (`spec.imports`), the upload
 	// creates the Repository with the ref as its scan branch, and the Projects of the folders that the organization
-	// names. The answer is 202 when the upload's scans are recorded; read `url` to see whether it is imported or
-	// refused. A ref other than the repository's scan branch, or without one its default branch, is refused. The key
-	// may also be sent as `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope
-	// `findings:import`, which must be listed in the key.
+	// names; with a ref that is not a branch in printable ASCII it creates nothing and is refused. The answer is 202
+	// when the upload's scans are recorded; read `url` to see whether it is imported or refused. A ref other than the
+	// repository's scan branch, or without one its default branch, is refused. The key may also be sent as
+	// `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope `findings:import`, which
+	// must be listed in the key.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12684,10 +12690,11 @@ type ClientWithResponsesInterface interface {
 	// files, or reopen a closed and decided one for another file, unless one of its results is a known finding in a file
 	// outside of the folder. If they do not exist and the organization lets imports create them (`spec.imports`), the upload
 	// creates the Repository with the ref as its scan branch, and the Projects of the folders that the organization
-	// names. The answer is 202 when the upload's scans are recorded; read `url` to see whether it is imported or
-	// refused. A ref other than the repository's scan branch, or without one its default branch, is refused. The key
-	// may also be sent as `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope
-	// `findings:import`, which must be listed in the key.
+	// names; with a ref that is not a branch in printable ASCII it creates nothing and is refused. The answer is 202
+	// when the upload's scans are recorded; read `url` to see whether it is imported or refused. A ref other than the
+	// repository's scan branch, or without one its default branch, is refused. The key may also be sent as
+	// `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope `findings:import`, which
+	// must be listed in the key.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -17469,10 +17476,11 @@ func (c *ClientWithResponses) GetSarifV3WithResponse(ctx context.Context, owner 
 // files, or reopen a closed and decided one for another file, unless one of its results is a known finding in a file
 // outside of the folder. If they do not exist and the organization lets imports create them (`spec.imports`), the upload
 // creates the Repository with the ref as its scan branch, and the Projects of the folders that the organization
-// names. The answer is 202 when the upload's scans are recorded; read `url` to see whether it is imported or
-// refused. A ref other than the repository's scan branch, or without one its default branch, is refused. The key
-// may also be sent as `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope
-// `findings:import`, which must be listed in the key.
+// names; with a ref that is not a branch in printable ASCII it creates nothing and is refused. The answer is 202
+// when the upload's scans are recorded; read `url` to see whether it is imported or refused. A ref other than the
+// repository's scan branch, or without one its default branch, is refused. The key may also be sent as
+// `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope `findings:import`, which
+// must be listed in the key.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17495,10 +17503,11 @@ func (c *ClientWithResponses) UploadSarifWithBodyWithResponse(ctx context.Contex
 // files, or reopen a closed and decided one for another file, unless one of its results is a known finding in a file
 // outside of the folder. If they do not exist and the organization lets imports create them (`spec.imports`), the upload
 // creates the Repository with the ref as its scan branch, and the Projects of the folders that the organization
-// names. The answer is 202 when the upload's scans are recorded; read `url` to see whether it is imported or
-// refused. A ref other than the repository's scan branch, or without one its default branch, is refused. The key
-// may also be sent as `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope
-// `findings:import`, which must be listed in the key.
+// names; with a ref that is not a branch in printable ASCII it creates nothing and is refused. The answer is 202
+// when the upload's scans are recorded; read `url` to see whether it is imported or refused. A ref other than the
+// repository's scan branch, or without one its default branch, is refused. The key may also be sent as
+// `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope `findings:import`, which
+// must be listed in the key.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

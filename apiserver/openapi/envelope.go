@@ -227,7 +227,8 @@ func (e *Envelope) openString(name string) error {
 	return nil
 }
 
-// take reads a member that the contract describes. As with GitHub, null counts as not given.
+// take reads a member that the contract describes. As with GitHub, null counts as not given. So does an empty text,
+// which an unset variable in a script becomes, unless the member is required: then it is refused as empty.
 func (e *Envelope) take(name string, raw json.RawMessage) error {
 	schema, described := e.schema.members[name]
 	if !described {
@@ -248,7 +249,10 @@ func (e *Envelope) take(name string, raw json.RawMessage) error {
 	if !ok {
 		return invalid(name, problem.CodeInvalid, "%s must be a %s", name, schema.typeName())
 	}
-	if value == "" && !slices.Contains(e.schema.required, name) {
+	if value == "" {
+		if slices.Contains(e.schema.required, name) {
+			return invalid(name, problem.CodeMissing, "%s is empty: give a value", name)
+		}
 		return nil
 	}
 	value, err := schema.read(name, value)

@@ -363,6 +363,8 @@ func TestTheBodyOfAnUploadIsReadAsGitHubReadsIt(t *testing.T) {
 		"no ref":                 {`{"commit_sha":"abc","sarif":"` + packed + `"}`, "ref is required"},
 		"no commit":              {`{"sarif":"` + packed + `","ref":"x"}`, "commit_sha is required"},
 		"the file twice":         {with(`,"sarif":""`), "given twice"},
+		"an empty ref":           {strings.Replace(with(""), `"refs/heads/main"`, `""`, 1), "ref is empty"},
+		"an empty commit":        {strings.Replace(with(""), `"abc"`, `""`, 1), "commit_sha is empty"},
 		"a ref that is a number": {strings.Replace(with(""), `"refs/heads/main"`, "7", 1), "ref must be a string"},
 		"a time that is none":    {with(`,"started_at":"yesterday"`), "started_at must be a date-time"},
 		"validate is a text":     {with(`,"validate":"true"`), "validate must be a boolean"},

@@ -3353,10 +3353,11 @@ type SarifUpload struct {
 	// findings become relative to it.
 	CheckoutUri *string `json:"checkout_uri,omitempty"`
 
-	// CommitSha The scanned commit.
+	// CommitSha The scanned commit; an empty one is refused.
 	CommitSha string `json:"commit_sha"`
 
-	// Ref The scanned ref, `refs/heads/<branch>`, `refs/pull/<number>/merge` or `refs/pull/<number>/head`.
+	// Ref The scanned ref, `refs/heads/<branch>`, `refs/pull/<number>/merge` or `refs/pull/<number>/head`; an empty
+	// one is refused.
 	Ref string `json:"ref"`
 
 	// Sarif A SARIF 2.1.0 file, compressed with gzip, in base64.
@@ -5312,8 +5313,8 @@ type UploadScanParams struct {
 
 	// Ref The scanned ref, such as `refs/heads/main`. If it is that of a pull request, `refs/pull/412/head`,
 	// `refs/pull/412/merge` or the same with `refs/merge-requests`, the pull request is reviewed. Any other ref
-	// must be the repository's scan branch, or without one its default branch, else the upload is refused. By
-	// default the scan branch.
+	// must be the repository's scan branch, or without one its default branch, else the upload is refused. A
+	// ref that creates the repository must be a branch in printable ASCII. By default the scan branch.
 	Ref *string `form:"ref,omitempty" json:"ref,omitempty"`
 
 	// PullRequest The number of the pull request that was scanned: the pull request is reviewed, whatever `ref` is. `commit`

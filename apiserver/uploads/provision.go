@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/scanimport/provision"
 )
@@ -54,7 +55,6 @@ func (j *job) place() importer.Place {
 
 // checkOrigin checks a ref against the repository, which is nil if it is yet to be created.
 func checkOrigin(repository *v1alpha1.Repository, j *job) error {
-	_, isBranch := provision.Branch(j.Ref)
 	switch {
 	case repository != nil:
 		j.Repository = repository.Name
@@ -64,9 +64,10 @@ func checkOrigin(repository *v1alpha1.Repository, j *job) error {
 	case j.commit != nil:
 		return &importer.RefusedError{Reason: fmt.Sprintf("the repository %s does not exist yet, and only results of its branch can create it: "+
 			"upload those before the results of a pull request", j.Repository)}
-	case !isBranch:
-		return &importer.RefusedError{Reason: fmt.Sprintf("the repository %s does not exist yet, and only results of its branch can create it: "+
-			"upload those before the results of %s", j.Repository, j.Ref)}
+	case j.Ref != "" && !provision.TakesRef(nil, j.Ref):
+		return problem.Refused(fmt.Errorf("the repository %s does not exist yet, and ref %q cannot become its branch: "+
+			"upload the results of its branch first, with ref refs/heads/NAME in printable ASCII, "+
+			"or create the Repository", j.Repository, j.Ref)).In("ref")
 	}
 	return nil
 }

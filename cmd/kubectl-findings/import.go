@@ -163,8 +163,9 @@ func (o *importOptions) checkBranch(repository *v1alpha1.Repository) error {
 		return nil
 	}
 	if repository == nil {
-		return &importer.RefusedError{Reason: fmt.Sprintf("the repository %s does not exist yet, and --branch %s is not "+
-			"a branch that it could have: import results of its branch first, and name it with --branch; then %s",
+		return &importer.RefusedError{Reason: fmt.Sprintf("the repository %s does not exist yet, and --branch %q "+
+			"cannot become its branch: import the results of its branch first, and name it with --branch in "+
+			"printable ASCII, or create the Repository; then %s",
 			o.repository, o.branch, review)}
 	}
 	if provision.BranchOf(repository) == "" {

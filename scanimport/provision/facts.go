@@ -36,7 +36,7 @@ type Facts struct {
 	FullName string
 	// Provider, URL and CloneURL are empty if no URL yields them.
 	Provider, URL, CloneURL string
-	// Branch is empty if none was given, or if the ref is not a branch.
+	// Branch is empty if none was given that an import may record.
 	Branch, Commit string
 }
 
@@ -82,9 +82,7 @@ func (c Claims) Facts() Facts {
 		f.Provider, f.URL, f.CloneURL = providerOf(page.Hostname()), page.String(), page.String()+".git"
 		break
 	}
-	if branch, isBranch := Branch(c.Branch); isBranch && len(branch) <= maxBranch && isPlain(branch) {
-		f.Branch = branch
-	}
+	f.Branch = recordable(c.Branch)
 	if IsCommitHash(c.Commit) {
 		f.Commit = c.Commit
 	}

@@ -189,6 +189,9 @@ func TestOnlyResultsOfItsBranchAreTaken(t *testing.T) {
 		{"nothing is said", none, "", true},
 		{"a repository that is yet to be created", nil, "refs/heads/feature", true},
 		{"a pull request of such a one", nil, "refs/pull/4/merge", false},
+		{"a branch without a name", nil, "refs/heads/", false},
+		{"a branch that an import does not record", nil, "refs/heads/größe", false},
+		{"a branch that is too long to be recorded", nil, strings.Repeat("b", 256), false},
 	} {
 		harness.Same(t, tc.reason, tc.want, TakesRef(tc.repository, tc.ref))
 	}

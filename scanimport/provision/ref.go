@@ -20,6 +20,15 @@ func Branch(ref string) (name string, isBranch bool) {
 	return name, !strings.HasPrefix(name, "refs/")
 }
 
+// recordable returns the branch that a ref names if an import may record it as the scan branch of a repository that it
+// creates; empty otherwise.
+func recordable(ref string) string {
+	if branch, isBranch := Branch(ref); isBranch && len(branch) <= maxBranch && isPlain(branch) {
+		return branch
+	}
+	return ""
+}
+
 // BranchOf returns the branch whose results the repository's projects hold; empty if the repository names none.
 func BranchOf(repository *v1alpha1.Repository) string {
 	branch, _ := Branch(cmp.Or(repository.Spec.ScanBranch, repository.Spec.DefaultBranch))
@@ -27,9 +36,13 @@ func BranchOf(repository *v1alpha1.Repository) string {
 }
 
 // TakesRef reports whether results of a ref may be imported into the repository's projects: those of another branch or
-// of a pull request would close findings that the repository's branch still has. A repository that names no branch, or
-// does not exist yet (nil), takes any branch.
+// of a pull request would close findings that the repository's branch still has. A repository that names no branch
+// takes any branch. One that does not exist yet (nil) takes a branch that becomes its scan branch: if it were created
+// without one, it would refuse every later upload of that branch.
 func TakesRef(repository *v1alpha1.Repository, ref string) bool {
+	if repository == nil {
+		return recordable(ref) != ""
+	}
 	branch, isBranch := Branch(ref)
-	return isBranch && (repository == nil || BranchOf(repository) == "" || branch == BranchOf(repository))
+	return isBranch && (BranchOf(repository) == "" || branch == BranchOf(repository))
 }

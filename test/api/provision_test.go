@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -69,6 +70,21 @@ func TestAnUploadCreatesAnUnknownRepository(t *testing.T) {
 	if a.wants(http.StatusConflict, "a pull request of nothing"); !strings.Contains(string(a.body), "does not exist yet") || len(o.created()) != 1 {
 		t.Errorf("%d repositories, and the answer is %s", len(o.created()), a.body)
 	}
+}
+
+// A Repository without a branch would refuse every later upload of its branch. Whoever uploads may not change it.
+func TestARefThatNamesNoBranchCreatesNothing(t *testing.T) {
+	o, c := newcomer(t)
+	for ref, status := range map[string]int{
+		"": http.StatusBadRequest, "refs/heads/": http.StatusConflict, "refs/heads/größe": http.StatusConflict, "refs/tags/v1": http.StatusConflict,
+	} {
+		body := strings.Replace(forGitHub(sarif("one")), "refs/heads/main", ref, 1)
+		c.postAsGitHub("acme/new", body).wants(status, "to GitHub: "+ref).says(`"field":"ref"`)
+		query := url.Values{"ref": {ref}, "source_root": {"https://github.com/acme/newer"}}
+		c.do(http.MethodPost, "/v2/repos/new/projects/new/scans?"+query.Encode(), sarif("one"), asSARIF).
+			wants(status, "to v2: "+ref).says(`"field":"ref"`)
+	}
+	harness.Same(t, "the repositories that were created", 0, len(o.created()))
 }
 
 // Two hosts may each have a repository with the same name: the file's repository is the one that
