@@ -49,6 +49,8 @@ var lists = []list{
 	{operationsPath, []string{"created_at"}, "created_at", "desc", 100, exactly(triageOperationShape)},
 	{policiesPath, []string{"created_at"}, "created_at", "desc", 100, exactly(triagePolicyShape)},
 	{operationFindingsPath, []string{""}, "", "", 100, exactly(triageOperationFindingShape)},
+	{listedIssuesPath, []string{"created_at", "updated_at"}, "created_at", "desc", 100, exactly(reviewIssueShape)},
+	{listedFullIssuesPath, []string{"created_at", "updated_at"}, "created_at", "desc", 100, exactly(reviewIssueFullShape)},
 }
 
 // anyScope stands for operations that any key may call.
@@ -141,8 +143,9 @@ func forEachList(t *testing.T, test func(t *testing.T, l list)) {
 	t.Helper()
 	for _, l := range lists {
 		t.Run(l.path[1:], func(t *testing.T) {
-			if l.path == operationFindingsPath && theDeployment.cluster == nil {
-				notRun(t, "needs -kubeconfig, to make the operation")
+			ofOne := []string{operationFindingsPath, listedIssuesPath, listedFullIssuesPath}
+			if slices.Contains(ofOne, l.path) && theDeployment.cluster == nil {
+				notRun(t, "needs -kubeconfig, to make the operation or the review")
 			}
 			test(t, l)
 		})

@@ -37,8 +37,11 @@ func TestPagination_ListsReturnTheEnvelope(t *testing.T) {
 func TestPagination_ItemsIsAnArrayWhereThereIsNothing(t *testing.T) {
 	o := emptyOrganization(t, plenty)
 	forEachList(t, func(t *testing.T, l list) {
-		if l.path == operationFindingsPath {
+		switch l.path {
+		case operationFindingsPath:
 			o.operations(listedOperation)
+		case listedIssuesPath: // and listedFullIssuesPath, which comes next
+			o.listedIssues()
 		}
 		a := o.in(t).get(l.path).wants(200, "nothing to list")
 		var raw map[string]json.RawMessage
@@ -420,6 +423,11 @@ func (o *organization) restless(stay, busy int) (ids []string) {
 	}
 	o.settled(stay + busy)
 	o.operations(listedOperation)
+	issues := slices.Clone(ids)
+	for i := range busy {
+		issues = append(issues, busyID(i))
+	}
+	o.listedIssues(issues...)
 	harness.Eventually(o.t, func(g Gomega) { o.showsWhatIsStored(g) })
 	return ids
 }
@@ -454,6 +462,7 @@ func (o *organization) unrest(done <-chan struct{}, busy int) {
 			err,
 			merge(ctx, &v1alpha1.Repository{ObjectMeta: meta}, fmt.Sprintf(`{"spec":{"lastCommit":{"committedAt":%q}}}`, shownTime(firstFinding.Add(time.Duration(i)*time.Minute)))),
 			merge(ctx, &v1alpha1.Review{ObjectMeta: meta}, fmt.Sprintf(`{"spec":{"prTitle":"title %d","prAuthor":"author %d","prStatus":%q}}`, i%7, i%5, status)),
+			merge(ctx, &v1alpha1.ReviewIssue{ObjectMeta: meta}, fmt.Sprintf(`{"spec":{"description":"change %d"}}`, i)),
 		}
 		if i%newRowEvery == 0 && i/newRowEvery < maxNewRows {
 			id, before := fmt.Sprintf("new-%d", i), builder.Finding(fmt.Sprintf("new-%d", i-newRowEvery)).In(o.namespace).Build()
@@ -464,7 +473,8 @@ func (o *organization) unrest(done <-chan struct{}, busy int) {
 				c.Create(ctx, builder.Scan(id, firstFinding).In(o.namespace).Ended(firstFinding, v1alpha1.ScanSucceeded).Build()),
 				c.Create(ctx, builder.WebhookDelivery(id, firstFinding).Endpoint("absent").In(o.namespace).Build()),
 				c.Create(ctx, builder.TriageOperation(id, "none").In(o.namespace).Build()),
-				c.Create(ctx, builder.Review(id).PullRequest("repo", int32(1000+i)).In(o.namespace).Build()))
+				c.Create(ctx, builder.Review(id).PullRequest("repo", int32(1000+i)).In(o.namespace).Build()),
+				c.Create(ctx, builder.ReviewIssue(id).Review(listedReview).In(o.namespace).Build()))
 		}
 		if err := errors.Join(errs...); err != nil {
 			o.t.Error(err)

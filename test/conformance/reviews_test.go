@@ -81,6 +81,12 @@ func TestReviews_StartTimeIsIncludedAndEndTimeExcluded(t *testing.T) {
 			query.Set("sort", sort)
 			o.wantsIDs("/v1/reviews?"+query.Encode(), in(test.from, test.to)...)
 		}
+		for _, filter := range []string{"status=open", "custom=not_reviewed"} { // as all of them are
+			o.wantsIDs(with("/v1/reviews?"+query.Encode(), filter), in(test.from, test.to)...)
+		}
+		for _, filter := range []string{"status=closed", "custom=reviewed"} {
+			o.wantsIDs(with("/v1/reviews?"+query.Encode(), filter))
+		}
 	}
 }
 
