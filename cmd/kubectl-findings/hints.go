@@ -62,7 +62,8 @@ func (s *session) next(err error, n need) string {
 	case kube.IsQuotaExceeded(err):
 		return "Delete what is no longer needed, or have spec.quotas of the Organization raised."
 	case kube.IsQuotaUncounted(err):
-		return "Kubernetes does not count these objects for the organization's quota yet, because their kind was installed a few minutes ago: try again in five minutes."
+		return "Kubernetes does not count these objects for the quota yet. That ends up to five minutes after their kind was " +
+			"installed: try again then. If it lasts, check that kube-controller-manager runs."
 	case apierrors.IsForbidden(err) && !importer.RefusesObject(err): // no role helps against these
 		return s.nextWhenForbidden(n)
 	}

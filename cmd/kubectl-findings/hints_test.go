@@ -128,7 +128,7 @@ func TestAQuotaThatIsNotCountedYetAsksToTryAgain(t *testing.T) {
 		"a key":     s.explain(uncounted, need{what: "create API keys", role: roleAdmin}),
 		"an import": s.explainImport(t.Context(), fmt.Errorf("create project web: %w", uncounted), "import scans"),
 	} {
-		harness.ErrorContains(t, reason, err, "try again in five minutes")
+		harness.ErrorContains(t, reason, err, "up to five minutes after their kind was installed")
 		harness.Same(t, reason+": a role is advised", false, strings.Contains(err.Error(), "ClusterRole"))
 	}
 }

@@ -119,7 +119,8 @@ func (o *keyCreateOptions) create(ctx context.Context, s *session, key *v1alpha1
 	}
 	if kube.IsOutcomeUnknown(err) {
 		return fmt.Errorf("it is not known whether API key %s was created: %w\n"+
-			"Before you create another one, look for it: %s", key.Name, err, s.command("get", "apikey", key.Name))
+			"If this prints the name of a Secret, the key exists and its token is there; if it does not find the key, "+
+			"create it again: %s", key.Name, err, s.printField("status.secretRef.name", key.Name))
 	}
 	return s.explain(err, need{what: "create API keys", role: roleAdmin})
 }

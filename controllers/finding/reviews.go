@@ -41,9 +41,9 @@ func keyOfIssue(issue *v1alpha1.ReviewIssue) string {
 	return issue.Spec.Result.Key
 }
 
-// keyOfFinding returns the key of the finding's result, followed by those with the other mark: findings with the same
-// text have the same keysOfFinding. It returns "" for a closed finding, which is no longer in the base branch.
-func keyOfFinding(finding *v1alpha1.Finding) string {
+// resultOf returns what identifies the finding's result for the cache of the judge and for watches; it is no key of the
+// index. It returns "" for a closed finding, which is no longer in the base branch.
+func resultOf(finding *v1alpha1.Finding) string {
 	if finding.Spec.Closed != nil {
 		return ""
 	}
@@ -66,7 +66,7 @@ func keysOfFinding(finding *v1alpha1.Finding) []string {
 type judge struct {
 	cache    client.Reader
 	policies *policies.Judge
-	// decisions holds users' decisions in pull requests, by keyOfFinding. The first one that confirms a finding, or
+	// decisions holds users' decisions in pull requests, by resultOf. The first one that confirms a finding, or
 	// covers its facts, is the verdict. Thousands of findings may share a key: they show the same (fingerprints.Shown).
 	decisions map[string][]decision
 	err       error
@@ -110,7 +110,7 @@ func (j *judge) Err() error { return cmp.Or(j.err, j.policies.Err()) }
 // with the other mark. Results that differ only in their line share a key, and so do results of files that an earlier
 // version mapped to one path: it is unknown which of them the decision was about.
 func (j *judge) ofReviews(ctx context.Context, finding *v1alpha1.Finding) (*v1alpha1.FindingVerdict, error) {
-	key := keyOfFinding(finding)
+	key := resultOf(finding)
 	if key == "" {
 		return nil, nil //nolint:nilnil // no verdict is no error
 	}
@@ -212,17 +212,22 @@ func (j *judge) decisionsUnder(ctx context.Context, finding *v1alpha1.Finding, k
 
 // withKey returns the names of the findings with the key, by project. Findings under another name of the tool come from
 // another job, and are left out. Closed findings that share an earlier key are included: a decision may be about one of
-// them, and must not pass to another file when that one is closed.
+// them, and must not pass to another file when that one is closed. So are findings that have the key with the other mark
+// of their code, but only if this one has it so too: their decisions are found under that key, those about this one not.
 func (j *judge) withKey(ctx context.Context, finding *v1alpha1.Finding,
 	key string) (map[v1alpha1.ProjectReference][]string, error) {
 	findings := map[v1alpha1.ProjectReference][]string{}
+	otherwise := func(spec *v1alpha1.FindingSpec) bool {
+		return slices.Contains(fingerprints.KeysOfOtherMark(spec), key)
+	}
+	asOther := otherwise(&finding.Spec)
 	for _, value := range []string{isResult + key, wasResult + key} {
 		list := &v1alpha1.FindingList{}
 		if err := index.List(ctx, j.cache, list, finding.Namespace, referencesIndex, value); err != nil {
 			return nil, fmt.Errorf("look for findings with the same result: %w", err)
 		}
 		for i := range list.Items {
-			if spec := &list.Items[i].Spec; spec.Tool == finding.Spec.Tool {
+			if spec := &list.Items[i].Spec; spec.Tool == finding.Spec.Tool && (asOther || !otherwise(spec)) {
 				findings[spec.ProjectRef] = append(findings[spec.ProjectRef], list.Items[i].Name)
 			}
 		}
@@ -269,7 +274,7 @@ var issueDecisionChanged = predicate.And(watch.NewSinceStart,
 // resultChanged selects findings whose key changes. Another finding may have the old or the new key, and begin or cease
 // to be the only one with it.
 var resultChanged = predicate.And(watch.NewSinceStart, watch.Updates(func(before, after *v1alpha1.Finding) bool {
-	return keyOfFinding(before) != keyOfFinding(after)
+	return resultOf(before) != resultOf(after)
 }))
 
 // rejudgeIssue enqueues the findings with the issue's old or new result key, under any name of their tool, whose
@@ -309,7 +314,7 @@ func keyOf(object client.Object) string {
 	case *v1alpha1.ReviewIssue:
 		return keyOfIssue(o)
 	case *v1alpha1.Finding:
-		return keyOfFinding(o)
+		return resultOf(o)
 	}
 	return ""
 }

@@ -337,6 +337,8 @@ func TestAVerdictFollowsUnderTheOtherMarkOnlyForTheSameSecret(t *testing.T) {
 		{"another is alike elsewhere", marked, at(7, "f", unmarked), []*v1alpha1.Finding{at(90, "f-2", unmarked)}, true},
 		{"another is alike at the place", marked, at(7, "f", unmarked), []*v1alpha1.Finding{at(7, "f-2", unmarked)}, false},
 		{"another of the new version is at the place", marked, at(7, "f", unmarked), []*v1alpha1.Finding{at(7, "f-2", marked)}, false},
+		{"its own issue decides, and the new version imports one alike elsewhere", unmarked, at(7, "f", unmarked), []*v1alpha1.Finding{at(90, "f-2", marked)}, true},
+		{"its own issue decides, and an earlier version imported one at the place", marked, at(7, "f", marked), []*v1alpha1.Finding{at(7, "f-2", unmarked)}, true},
 		{"another of the earlier version is alike", unmarked, at(7, "f", marked), []*v1alpha1.Finding{at(90, "f-2", unmarked)}, false},
 	} {
 		issue := inPullRequest("i-1", at(7, "decided", c.decided))
@@ -417,7 +419,7 @@ func TestFindingsAlikeAreReadOnce(t *testing.T) {
 		}
 	})
 	g := NewWithT(t)
-	got, err := r.outdatedVerdictsOf(t.Context(), "org-x", keyOfFinding(f))
+	got, err := r.outdatedVerdictsOf(t.Context(), "org-x", resultOf(f))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(got).To(ConsistOf(HaveField("Name", "alone")))
 	g.Expect(read).To(Equal(map[string]int{"*v1alpha1.FindingList": 3, "*v1alpha1.ReviewIssueList": 1, "*v1alpha1.TriagePolicyList": 1}))
@@ -431,7 +433,7 @@ func TestAPanicOverOneFindingLeavesTheOthersJudged(t *testing.T) {
 		if list, asked := into.(*v1alpha1.FindingList); asked {
 			list.Items = []v1alpha1.Finding{*broken, *other, *same}
 		}
-		if _, asked := into.(*v1alpha1.ReviewIssueList); asked && strings.Contains(selected, keyOfFinding(broken)) {
+		if _, asked := into.(*v1alpha1.ReviewIssueList); asked && strings.Contains(selected, resultOf(broken)) {
 			panic("no such result")
 		}
 	})
@@ -454,7 +456,7 @@ func TestFindingsAlikeAreRejudgedTogether(t *testing.T) {
 		}
 	})
 	h := r.rejudgeAlike(t.Context())
-	of := func(f *v1alpha1.Finding) string { return referencesIndex + "=" + isResult + keyOfFinding(f) }
+	of := func(f *v1alpha1.Finding) string { return referencesIndex + "=" + isResult + resultOf(f) }
 	md5, sha1, other := inBase("org-x", "f-1", "md5"), inBase("org-x", "f-2", "sha1"), inBase("org-x", "f-3", "md4")
 	closed := sha1.DeepCopy()
 	closed.Spec.Closed = &v1alpha1.FindingClosure{}

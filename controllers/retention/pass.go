@@ -22,6 +22,8 @@ type pass struct {
 	retired map[shelf]int
 	// issues counts the issues that were removed with their reviews.
 	issues int
+	// interrupted counts the errors in a row that interrupted the removal of a review's issues.
+	interrupted int
 	// left is how many removals the turn may still make.
 	left int
 	// outdated means that the last turn ended because the organization had changed.
@@ -67,17 +69,17 @@ const (
 	// fateFailed: the API server returned another error, perhaps a temporary one, for example because a cluster's own
 	// webhook for some objects is down.
 	fateFailed
-	// fateUnfinished: the turn has ended before all issues of the review were removed.
+	// fateUnfinished: the turn has ended before all issues of the review were removed, perhaps because of an error.
 	fateUnfinished
 	// fateOutdated: the organization has changed since the turn began, so its terms may have been withdrawn.
 	fateOutdated
 )
 
 // work does one turn of the pass and reports whether the pass is complete. A change of the organization ends the turn,
-// because the next one has the new terms. So does a review with more issues than the turn may remove, and a request
-// without a response; the next turn begins with the same object. So do failures that take too long; then the next turn
-// begins with the next shelf. It returns an error if failures ended the turn or were all that was left, unless
-// something was removed: then the next turn follows without a pause.
+// because the next one has the new terms. So does a review with more issues than the turn may remove, or whose removal
+// was interrupted; the next turn begins with it. So do failures that take too long; then the next turn begins with the
+// next shelf. It returns an error if failures ended the turn or were all that was left, unless something was removed:
+// then the next turn follows without a pause.
 func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organization, p *pass) (bool, error) {
 	begun, checks, failure := r.Clock.Now(), maxChecked, error(nil)
 	p.left, p.outdated = r.batch, false
@@ -89,17 +91,17 @@ func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organizati
 				return false, nil
 			}
 			outcome, err := r.retire(ctx, organization, p, e, t)
-			if outcome == fateUnfinished || err != nil && !outcome.isStuck() {
+			if outcome == fateUnfinished {
 				p.begin += i
 				return false, err
 			}
 			r.emptying.End(from.namespace)
-			if outcome == fateOutdated {
-				p.outdated = true
-				return false, nil
-			}
-			if outcome.isStuck() {
+			switch {
+			case outcome.isStuck():
 				p.lastError = err
+			case err != nil || outcome == fateOutdated:
+				p.outdated = err == nil
+				return false, err
 			}
 			p.note(t.shelf, e, outcome)
 			checks--

@@ -61,6 +61,23 @@ func (r *Reconciler) removeReview(ctx context.Context, organization *v1alpha1.Or
 		}
 	}
 	r.emptying.Begin(review)
+	outcome, err := r.empty(ctx, organization, p, review, cutoff)
+	if isInterruption(err) && p.interrupted < maxFailed {
+		p.interrupted++
+		return fateUnfinished, err
+	}
+	return outcome, err
+}
+
+// isInterruption reports whether a request got no response, or an error of the API server itself. That of a webhook may
+// last.
+func isInterruption(err error) bool {
+	return err != nil && (kube.StatusOf(err).Code == 0 || kube.IsOutcomeUnknown(err))
+}
+
+// empty removes the issues of the review, at most as many as the turn may, and then the review.
+func (r *Reconciler) empty(ctx context.Context, organization *v1alpha1.Organization, p *pass,
+	review *v1alpha1.Review, cutoff time.Time) (fate, error) {
 	for p.left > 0 {
 		issues, held, err := r.unchangedIssues(ctx, review, cutoff, min(issuePage, p.left))
 		switch {
@@ -77,6 +94,7 @@ func (r *Reconciler) removeReview(ctx context.Context, organization *v1alpha1.Or
 			}
 			switch outcome, err := r.remove(ctx, issue, issueKind); {
 			case outcome == fateRetired:
+				p.interrupted = 0
 				p.issues++
 				p.left--
 			case outcome != fateGone || err != nil:

@@ -30,8 +30,8 @@ func EarlierKeys(facts *v1alpha1.FindingSpec) []string {
 	return Keys(&earlier)
 }
 
-// KeysOfOtherMark returns the Keys of the result as if its code was marked as masked, or was not if it is: an earlier
-// version stored masked code without the mark. It returns nil without a digest of code, and if the code itself is
+// KeysOfOtherMark returns the Keys that the result has with the mark of masked code removed, or added if it has none: an
+// earlier version stored masked code without the mark. It returns nil without a digest of code, and if the code itself is
 // stored, which that of secrets never is.
 func KeysOfOtherMark(facts *v1alpha1.FindingSpec) []string {
 	e := ParseEvidence(facts.Evidence)

@@ -36,6 +36,7 @@ func TestWhichFailedWritesMayBeStored(t *testing.T) {
 		"no connection in time":   {lost(&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}), false},
 		"no server":               {lost(&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}), false},
 		"no trust":                {lost(&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}), false},
+		"no credentials":          {lost(errors.New("getting credentials: exec: executable aws failed with exit code 255")), false},
 		"no answer in time":       {lost(context.DeadlineExceeded), true},
 		"it is interrupted":       {context.Canceled, true},
 		"the connection breaks":   {lost(&net.OpError{Op: "read", Err: syscall.ECONNRESET}), true},

@@ -263,7 +263,7 @@ func (s *Summary) count(p *plan) {
 		counts.AddOpen(&next)
 		s.Issues = append(s.Issues, Issue{
 			Name: ch.name, Severity: next.Severity, Title: next.Title, Place: placeOf(&next),
-			New: !p.wasShown(&next),
+			New: p.shows(&next) && !p.wasShown(&next),
 		})
 	}
 	for _, ch := range p.unread {

@@ -48,6 +48,7 @@ func TestAnEarlierCommitIsJudgedByItsOwnSeverity(t *testing.T) {
 // A client repeats an upload whose answer was lost, and each tool may send a file of its own for a commit.
 func TestAnIssueIsNewInEachUploadOfTheCommitThatFirstShowsIt(t *testing.T) {
 	c := newCluster()
+	c.issues["by-hand"] = v1alpha1.ReviewIssueSpec{Title: "no commit shows it"}
 	for _, tc := range []struct {
 		reason, commit string
 		shows          []found
