@@ -27,8 +27,7 @@ func phase(t *testing.T, scan *v1alpha1.Scan, phase v1alpha1.ScanPhase, reason s
 }
 
 func TestPhaseFollowsTheImporter(t *testing.T) {
-	shared.Start(t, env)
-	ns := env.Namespace(t)
+	ns := shared.Namespace(t, env)
 	scan := builder.Scan("s-1", time.Now()).In(ns).Mutate(func(s *v1alpha1.Scan) {
 		s.Spec.Progress = &v1alpha1.ScanProgress{Done: 1200, Total: 5000}
 	}).Build()
@@ -53,8 +52,7 @@ func TestPhaseFollowsTheImporter(t *testing.T) {
 
 // The Review's events report what the scan of a pull request did; its end is recorded nevertheless.
 func TestAScanOfAPullRequestIsNoEvent(t *testing.T) {
-	shared.Start(t, env)
-	ns := env.Namespace(t)
+	ns := shared.Namespace(t, env)
 	ended := builder.Scan("s-1", time.Now()).In(ns).OfPullRequest("r-1", 7).Ended(time.Now(), v1alpha1.ScanSucceeded).Build()
 	dead := builder.Scan("s-2", time.Now()).In(ns).OfPullRequest("r-1", 7).Mutate(func(s *v1alpha1.Scan) {
 		s.Spec.Lease = &v1alpha1.ScanLease{Name: "review-none", Holder: "nobody"}
@@ -70,8 +68,7 @@ func TestAScanOfAPullRequestIsNoEvent(t *testing.T) {
 }
 
 func TestScanWithNoEndIsAbandonedByTheClockAlone(t *testing.T) {
-	shared.Start(t, env)
-	ns := env.Namespace(t)
+	ns := shared.Namespace(t, env)
 	// Two seconds of its hour are left.
 	scan := testenv.Create(t, env, builder.Scan("s-1", time.Now().Add(2*time.Second-v1alpha1.ScanAbandonedAfter)).In(ns).Build())
 	phase(t, scan, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned)

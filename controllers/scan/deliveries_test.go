@@ -53,8 +53,7 @@ func TestTheEndOfAScanIsSentOnce(t *testing.T) {
 }
 
 func TestAScanThatIsGivenUpAndItsLateEndAreSent(t *testing.T) {
-	shared.Start(t, env)
-	ns := env.Namespace(t)
+	ns := shared.Namespace(t, env)
 	endpoint := testenv.Create(t, env, builder.WebhookEndpoint("all").In(ns).Build())
 	// It was overdue long before it was recorded.
 	scan := testenv.Create(t, env, builder.Scan("s-1", time.Now().Add(-2*v1alpha1.ScanAbandonedAfter)).In(ns).Build())
@@ -72,8 +71,7 @@ func TestAScanThatIsGivenUpAndItsLateEndAreSent(t *testing.T) {
 
 // Without a subscriber, the end of a scan causes one write, and no delivery is owed.
 func TestAnEndThatNobodyAsksForIsOneWrite(t *testing.T) {
-	shared.Start(t, env)
-	ns := env.Namespace(t)
+	ns := shared.Namespace(t, env)
 	env.Create(t, builder.WebhookEndpoint("findings").In(ns).Events("finding.*").Build())
 	g := NewWithT(t)
 	writes := testenv.Writes[*v1alpha1.Scan](t, env, &v1alpha1.ScanList{}, ns)

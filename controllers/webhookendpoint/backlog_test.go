@@ -141,8 +141,7 @@ func TestBacklogsAreAddedUp(t *testing.T) {
 
 // The condition is set above the bound and removed below half of it, with one write each.
 func TestTooManyDeliveriesThatWait(t *testing.T) {
-	shared.Start(t, env)
-	ns, g := env.Namespace(t), NewWithT(t)
+	ns, g := shared.Namespace(t, env), NewWithT(t)
 	endpoint := newEndpoint(t, ns)
 	writes := testenv.Writes[*v1alpha1.WebhookEndpoint](t, env, &v1alpha1.WebhookEndpointList{}, ns)
 	waiting := make([]*v1alpha1.WebhookDelivery, settings.MaxPending) // plus the ping

@@ -32,8 +32,7 @@ import (
 )
 
 func TestAnEndpointGetsASecretOfItsOwn(t *testing.T) {
-	shared.Start(t, env)
-	ns, g := env.Namespace(t), NewWithT(t)
+	ns, g := shared.Namespace(t, env), NewWithT(t)
 	endpoint := newEndpoint(t, ns)
 
 	secret := testenv.Get(t, g, env, secretNamed(ns, "team-webhook", nil))
@@ -47,8 +46,7 @@ func TestAnEndpointGetsASecretOfItsOwn(t *testing.T) {
 }
 
 func TestADeletedSecretIsReplacedByAFreshOne(t *testing.T) {
-	shared.Start(t, env)
-	ns, g := env.Namespace(t), NewWithT(t)
+	ns, g := shared.Namespace(t, env), NewWithT(t)
 	endpoint := newEndpoint(t, ns)
 	former := endpoint.Status.Secrets[0].ID
 
@@ -64,8 +62,7 @@ func TestADeletedSecretIsReplacedByAFreshOne(t *testing.T) {
 }
 
 func TestASecretThatIsNotTheEndpointsIsNotTouched(t *testing.T) {
-	shared.Start(t, env)
-	ns, g := env.Namespace(t), NewWithT(t)
+	ns, g := shared.Namespace(t, env), NewWithT(t)
 	_, text := signatures.NewSecret()
 	foreign := testenv.Create(t, env, secretNamed(ns, "team-webhook", map[string]string{v1alpha1.WebhookSecretKey: text}))
 	version := foreign.ResourceVersion
@@ -99,8 +96,7 @@ func TestTheSecretOfAnEarlierEndpointOfTheNameIsNotTakenOver(t *testing.T) {
 
 // An immutable Secret with a finalizer can neither be written nor replaced.
 func TestASecretThatCannotBeReplacedIsAConflict(t *testing.T) {
-	shared.Start(t, env)
-	ns, g := env.Namespace(t), NewWithT(t)
+	ns, g := shared.Namespace(t, env), NewWithT(t)
 	endpoint := newEndpoint(t, ns)
 	secret := testenv.Get(t, g, env, secretNamed(ns, "team-webhook", nil))
 	testenv.Change(t, env, secret, func(s *corev1.Secret) {
@@ -115,8 +111,7 @@ func TestASecretThatCannotBeReplacedIsAConflict(t *testing.T) {
 }
 
 func TestAGivenSecretIsCheckedAndFollowed(t *testing.T) {
-	shared.Start(t, env)
-	ns, g := env.Namespace(t), NewWithT(t)
+	ns, g := shared.Namespace(t, env), NewWithT(t)
 	endpoint := testenv.Create(t, env, builder.WebhookEndpoint("team").In(ns).Secret("given").Build())
 	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonSecretNotFound)
 
@@ -139,8 +134,7 @@ func TestAGivenSecretIsCheckedAndFollowed(t *testing.T) {
 }
 
 func TestAnEndpointWithoutAUsableSecretIsGivenUpAfterFiveDays(t *testing.T) {
-	shared.Start(t, env)
-	ns, g := env.Namespace(t), NewWithT(t)
+	ns, g := shared.Namespace(t, env), NewWithT(t)
 	endpoint := testenv.Create(t, env, builder.WebhookEndpoint("team").In(ns).Secret("given").Build())
 	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonSecretNotFound)
 	g.Expect(endpoint.Status.FailingSince).NotTo(BeNil())
@@ -198,8 +192,7 @@ func TestAnEndpointWorksWhileItsPingIsRefused(t *testing.T) {
 
 // People delete the Secret of a signing secret that has leaked.
 func TestALostSecretEndsThoughNoNewOneCanBeWritten(t *testing.T) {
-	shared.Start(t, env)
-	ns, g := env.Namespace(t), NewWithT(t)
+	ns, g := shared.Namespace(t, env), NewWithT(t)
 	endpoint := newEndpoint(t, ns)
 	quota := env.UseUp(t, "count/secrets", secretNamed(ns, "probe", nil))
 	g.Expect(env.Client.Delete(t.Context(), secretNamed(ns, "team-webhook", nil))).To(Succeed())
@@ -293,8 +286,7 @@ func TestASecretStaysInUseWhileItCannotBeWritten(t *testing.T) {
 }
 
 func TestAnEndpointBeyondThoseServedSaysSoUntilThereIsRoom(t *testing.T) {
-	shared.Start(t, env)
-	ns := env.Namespace(t)
+	ns := shared.Namespace(t, env)
 	oldest := testenv.Create(t, env, builder.WebhookEndpoint("a").In(ns).Secret("absent").Build())
 	for i := range webhooks.MaxServed - 1 {
 		env.Create(t, builder.WebhookEndpoint(fmt.Sprintf("e-%02d", i)).In(ns).Secret("absent").Build())
@@ -346,8 +338,7 @@ func TestAPingThatIsThereAlreadyIsTakenForMade(t *testing.T) {
 }
 
 func TestADisabledEndpointIsPingedWhenItIsEnabled(t *testing.T) {
-	shared.Start(t, env)
-	ns, g := env.Namespace(t), NewWithT(t)
+	ns, g := shared.Namespace(t, env), NewWithT(t)
 	endpoint := testenv.Create(t, env, builder.WebhookEndpoint("team").In(ns).Mutate(func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true }).Build())
 	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonEndpointDisabled)
 	g.Expect(endpoint.Status.SecretRef).NotTo(BeNil(), "the receiver can be set up")
@@ -358,8 +349,7 @@ func TestADisabledEndpointIsPingedWhenItIsEnabled(t *testing.T) {
 }
 
 func TestFailuresShowInTheCondition(t *testing.T) {
-	shared.Start(t, env)
-	ns, g := env.Namespace(t), NewWithT(t)
+	ns, g := shared.Namespace(t, env), NewWithT(t)
 	endpoint := newEndpoint(t, ns)
 	report := func(body string) {
 		g.Expect(env.AsController(t).Status().Patch(t.Context(), endpoint, testenv.MergePatch(body))).To(Succeed())
@@ -374,8 +364,7 @@ func TestFailuresShowInTheCondition(t *testing.T) {
 
 // The sender's reason for disabling the endpoint applies until the spec changes.
 func TestAnEndpointThatTheSenderHasDisabled(t *testing.T) {
-	shared.Start(t, env)
-	ns, g := env.Namespace(t), NewWithT(t)
+	ns, g := shared.Namespace(t, env), NewWithT(t)
 	endpoint := newEndpoint(t, ns)
 	for _, reason := range []string{v1alpha1.ReasonGone, v1alpha1.ReasonFailingTooLong} {
 		testenv.ChangeStatus(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) {
@@ -400,8 +389,7 @@ func TestAnEndpointThatTheSenderHasDisabled(t *testing.T) {
 
 // Creating an endpoint causes one status write, and no more.
 func TestOneWriteForANewEndpoint(t *testing.T) {
-	shared.Start(t, env)
-	ns, g := env.Namespace(t), NewWithT(t)
+	ns, g := shared.Namespace(t, env), NewWithT(t)
 	writes := testenv.Writes[*v1alpha1.WebhookEndpoint](t, env, &v1alpha1.WebhookEndpointList{}, ns)
 	endpoint := newEndpoint(t, ns)
 	newEndpoint(t, env.Namespace(t)) // so what was queued before it has been reconciled

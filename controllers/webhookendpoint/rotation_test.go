@@ -94,8 +94,7 @@ func TestARotationIsCarriedOutOnceOverACrash(t *testing.T) {
 }
 
 func TestAFreshSecretNeedsNoRotation(t *testing.T) {
-	shared.Start(t, env)
-	ns, g := env.Namespace(t), NewWithT(t)
+	ns, g := shared.Namespace(t, env), NewWithT(t)
 	endpoint := testenv.Create(t, env, builder.WebhookEndpoint("team").In(ns).Mutate(rotate(5, time.Hour)).Build())
 	g.Expect(rotatedTo(t, endpoint, 5).Data).To(HaveLen(1))
 }

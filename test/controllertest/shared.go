@@ -60,6 +60,13 @@ func (s *Shared) Start(t *testing.T, env *testenv.Environment) {
 	t.Cleanup(func() { s.leave(t) })
 }
 
+// Namespace starts the controllers as Start does, and returns a namespace of the test's own.
+func (s *Shared) Namespace(t *testing.T, env *testenv.Environment) string {
+	t.Helper()
+	s.Start(t, env)
+	return env.Namespace(t)
+}
+
 // failWhileShared fails a test that would start controllers of its own beside shared ones: both would reconcile the
 // objects of all tests.
 func failWhileShared(t testing.TB) {
