@@ -1,7 +1,6 @@
 package controllers
 
 import (
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"slices"
@@ -105,8 +104,7 @@ func TestCacheHoldsOfARoleBindingOnlyWhatIsCompared(t *testing.T) {
 	full.Subjects = slices.Repeat([]rbacv1.Subject{{APIGroup: long, Kind: long, Namespace: long, Name: long}}, 1000)
 	got, err = transform(full)
 	harness.Must(t, err)
-	stored, err := json.Marshal(got)
-	harness.Must(t, err)
+	stored := harness.JSON(t, got)
 	if len(stored) > 8<<10 || len(got.(*rbacv1.RoleBinding).Subjects) <= len(want.Subjects) {
 		t.Errorf("of a RoleBinding with 1000 subjects %d bytes are kept: %.200s", len(stored), stored)
 	}

@@ -1,7 +1,6 @@
 package apikey
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -50,9 +49,7 @@ func TestTokenIsNowhereButInTheSecret(t *testing.T) {
 		events := testenv.List(t, g, env, &eventsv1.EventList{}, client.InNamespace(key.Namespace))
 		g.Expect(events.Items).NotTo(BeEmpty(), "an issue is announced")
 		for _, object := range []any{events, testenv.Get(t, g, env, key), testenv.Get(t, g, env, signingConfigMap())} {
-			text, err := json.Marshal(object)
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(string(text)).NotTo(ContainSubstring(signature))
+			g.Expect(string(harness.JSON(t, object))).NotTo(ContainSubstring(signature))
 		}
 	})
 }
@@ -88,9 +85,8 @@ func TestKeySaysThatTheOrganizationBoundsItsLife(t *testing.T) {
 	claims.IssuedAt = claims.IssuedAt.Add(-2 * time.Hour)
 	replaceToken(t, key, claims)
 	testenv.AwaitReason(t, env, key, v1alpha1.ReasonExpired)
-	if !strings.Contains(message(), "The key has expired because of the organization's spec.apiKeys.maxLifetime") {
-		t.Errorf("says %q, want who has ended the key's life", message())
-	}
+	harness.Contains(t, "the message, which says who has ended the key's life",
+		message(), "The key has expired because of the organization's spec.apiKeys.maxLifetime")
 	harness.Eventually(t, func(g Gomega) {
 		events := testenv.List(t, g, env, &eventsv1.EventList{}, client.InNamespace(key.Namespace))
 		said := map[string]int{}
@@ -505,9 +501,8 @@ func TestTokenStaysValidWhileItsSecretCannotBeWritten(t *testing.T) {
 		if key.Status.KeyID != claims.ID || key.Status.RotationSerial != 0 {
 			t.Errorf("%s: the key has token %s of serial %d, want the one in the Secret", name, key.Status.KeyID, key.Status.RotationSerial)
 		}
-		if _, kept := read(t, NewWithT(t), key); kept.ID != claims.ID {
-			t.Errorf("%s: the Secret holds token %s, want %s", name, kept.ID, claims.ID)
-		}
+		_, kept := read(t, NewWithT(t), key)
+		harness.Same(t, name+": the id of the token in the Secret", claims.ID, kept.ID)
 		stop()
 	}
 }

@@ -208,9 +208,7 @@ func expectEvent(t *testing.T, recorder *events.FakeRecorder, reason string) {
 	t.Helper()
 	select {
 	case event := <-recorder.Events:
-		if !strings.Contains(event, reason) {
-			t.Errorf("said %q, want %s", event, reason)
-		}
+		harness.Contains(t, "what is said", event, reason)
 	default:
 		t.Errorf("nothing was said, want %s", reason)
 	}

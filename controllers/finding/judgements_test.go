@@ -12,6 +12,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // Each step happens between the time when a finding is judged and the time when its verdict is in the cache.
@@ -75,9 +76,7 @@ func TestAFindingIsJudgedAgainUnlessItsVerdictIsSureToStand(t *testing.T) {
 			r := &Reconciler{}
 			c.happens(&r.judgements)
 			got := r.worthReconciling().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: now})
-			if got != c.want {
-				t.Errorf("%s, %s: it is reconciled: %t", change, reason, got)
-			}
+			harness.Same(t, change+", "+reason+": it is reconciled", c.want, got)
 		}
 	}
 }

@@ -125,8 +125,6 @@ func putFinding(t *testing.T, finding *v1alpha1.Finding, created time.Time) erro
 func TestWhatAnOperationDecidesKeepsNobodyWaiting(t *testing.T) {
 	for by, first := range map[string]bool{"ann": true, "apikey/ci": true, "operation/mute": false} {
 		f := builder.Finding("f").Triage(v1alpha1.UserStatusMuted, "").Mutate(func(f *v1alpha1.Finding) { f.Spec.Triage.By = by }).Build()
-		if decisionWaits(f) != first {
-			t.Errorf("a decision of %s is ahead of others: %v", by, !first)
-		}
+		harness.Same(t, "a decision of "+by+" is ahead of others", first, decisionWaits(f))
 	}
 }

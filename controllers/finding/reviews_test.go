@@ -305,9 +305,7 @@ func TestAVerdictFollowsOnlyFromAnIssueThatShowsTheFindingsResult(t *testing.T) 
 		harness.Must(t, err)
 		verdict, err := judge.ofReviews(t.Context(), f)
 		harness.Must(t, err)
-		if taken := verdict != nil; taken != c.taken {
-			t.Errorf("%s: the finding takes the decision: %v", c.reason, taken)
-		}
+		harness.Same(t, c.reason+": the finding takes the decision", c.taken, verdict != nil)
 	}
 }
 
@@ -365,9 +363,7 @@ func TestAVerdictFollowsUnderTheOtherMarkOnlyForTheSameSecret(t *testing.T) {
 			verdict, err = judge.ofReviews(t.Context(), f)
 			harness.Must(t, err)
 		}
-		if taken := verdict != nil; taken != c.taken {
-			t.Errorf("%s: the finding takes the decision: %v", c.reason, taken)
-		}
+		harness.Same(t, c.reason+": the finding takes the decision", c.taken, verdict != nil)
 	}
 }
 

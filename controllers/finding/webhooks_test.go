@@ -576,9 +576,7 @@ func TestEachTriageIsALineOfTheAuditLogAndInTheStatus(t *testing.T) {
 	g.Expect(early.Load()).To(BeZero(), "a decision was written before it was in the log")
 	lines := log.all()
 	g.Expect(lines).To(HaveLen(2), "one for the write that failed, one for that which did not")
-	var line, earlier map[string]any
-	g.Expect(json.Unmarshal([]byte(lines[0]), &earlier)).To(Succeed())
-	g.Expect(json.Unmarshal([]byte(lines[1]), &line)).To(Succeed())
+	earlier, line := harness.Decoded[map[string]any](t, []byte(lines[0])), harness.Decoded[map[string]any](t, []byte(lines[1]))
 	for _, key := range []string{"uid", "seq"} {
 		g.Expect(line).To(HaveKeyWithValue(key, earlier[key]), "the same uid and seq, so that one may be dropped")
 	}

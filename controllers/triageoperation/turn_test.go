@@ -393,7 +393,7 @@ func TestUndosOfOneAnotherFail(t *testing.T) {
 		harness.Same(t, "the phase in a circle of three: "+name, v1alpha1.OperationFailed, undo.Status.Phase)
 	}
 	ready := v1alpha1.FindCondition(stored(t, r, "o-0").Status.Conditions, v1alpha1.ConditionReady)
-	harness.Same(t, "the message names the next in the circle", true, strings.Contains(ready.Message, `"o-1" undoes "o-2"`))
+	harness.Contains(t, "the message, which names the next in the circle", ready.Message, `"o-1" undoes "o-2"`)
 
 	r, _ = line(t, 1, "o-0", v1alpha1.TriageOperationStatus{})
 	o := stored(t, r, "o-0")
@@ -463,13 +463,8 @@ func TestTheAuditLogNamesWhoCommittedAnOperationBeforeItDecides(t *testing.T) {
 	harness.Must(t, r.Client.Update(t.Context(), before))
 	_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(before)})
 	harness.ErrorContains(t, "a reconcile that stores no status", err, "the controllers end before they store")
-	for _, want := range []string{
-		`"organization":"acme"`, `"triageOperation":"m"`, `"createdBy":"ann"`, `"committedBy":"bob"`,
-	} {
-		if !strings.Contains(strings.Join(lines, ""), want) {
-			t.Errorf("no %s in %s", want, lines)
-		}
-	}
+	harness.Contains(t, "the audit log", strings.Join(lines, ""),
+		`"organization":"acme"`, `"triageOperation":"m"`, `"createdBy":"ann"`, `"committedBy":"bob"`)
 }
 
 func TestAPanicIsLoggedWithItsStack(t *testing.T) {

@@ -2,6 +2,7 @@ package triagepolicy
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -127,9 +128,7 @@ func TestACostlyGenerationThatGoesOutOfForceIsNotCounted(t *testing.T) {
 	r, policy := replaced(v1alpha1.PolicyPreview)
 	for count := range 2 {
 		s := after(t, r, policy, r.compile, r.count)
-		if complete := count == 1; s.partial == complete {
-			t.Errorf("count %d is partial: %t", count+1, s.partial)
-		}
+		harness.Same(t, fmt.Sprintf("count %d is partial", count+1), count == 0, s.partial)
 	}
 }
 

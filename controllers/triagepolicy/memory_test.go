@@ -119,12 +119,8 @@ func TestAChangeOfOneFindingEvaluatesThatFindingAlone(t *testing.T) {
 		t.Fatalf("the first count evaluates %d findings", len(got))
 	}
 	facts[7].Finding.Generation++
-	if got := count(); len(got) != 1 || got[0] != "f-7" {
-		t.Errorf("after a change of f-7 evaluated are %v", got)
-	}
-	if got := count(); len(got) != 0 {
-		t.Errorf("after no change evaluated are %v", got)
-	}
+	harness.Same(t, "evaluated after a change of f-7", []string{"f-7"}, count())
+	harness.Same(t, "evaluated after no change", []string(nil), count())
 }
 
 // A policy's outcomes do not rest on those that come after it, and only some on those that come before.

@@ -1,8 +1,6 @@
 package triagepolicy
 
 import (
-	"os"
-	"path/filepath"
 	"regexp"
 	"testing"
 
@@ -37,10 +35,9 @@ func TestThePoliciesOfTheGuide(t *testing.T) {
 		func(s *v1alpha1.FindingSpec) { s.Category = v1alpha1.CategorySecret })
 	low, high, code := finds("f-low", "yarn.lock", lodash("6.5")), finds("f-high", "yarn.lock", lodash("7.5")), finds("f-code", "a.go", nothing)
 
-	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "triage.md"))
-	g.Expect(err).NotTo(HaveOccurred())
+	page := harness.RepositoryFile(t, "docs", "triage.md")
 	policies := map[string]*v1alpha1.TriagePolicy{}
-	for _, block := range manifestBlock.FindAllStringSubmatch(string(page), -1) {
+	for _, block := range manifestBlock.FindAllStringSubmatch(page, -1) {
 		policy := &v1alpha1.TriagePolicy{}
 		g.Expect(yaml.UnmarshalStrict([]byte(block[1]), policy)).To(Succeed())
 		policy.Namespace, policies[policy.Name] = r.namespace, policy

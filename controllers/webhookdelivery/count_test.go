@@ -71,9 +71,7 @@ func TestCount(t *testing.T) {
 		made := attempted{result: c.made, at: noon, ended: noon.Add(time.Second), generation: c.sent, last: true}
 		changed := count(endpoint, made, noon.Add(late))
 		harness.Same(t, c.reason, c.want, endpoint.Status)
-		if differs := !cmp.Equal(before, endpoint.Status); changed != differs {
-			t.Errorf("%s: reported %t, differs %t", c.reason, changed, differs)
-		}
+		harness.Same(t, c.reason+": whether it reports that the status differs", !cmp.Equal(before, endpoint.Status), changed)
 	}
 }
 

@@ -1,7 +1,6 @@
 package webhookdelivery
 
 import (
-	"encoding/json"
 	"net/http"
 	"strconv"
 	"strings"
@@ -59,10 +58,9 @@ func TestADeliveryIsSignedSentOnceAndRecorded(t *testing.T) {
 	})
 	// No stored object contains the secret or a signature.
 	for _, object := range []client.Object{d, endpoint} {
-		stored, err := json.Marshal(object)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(string(stored)).NotTo(ContainSubstring(strings.TrimPrefix(secretOf(t, endpoint), "whsec_")))
-		g.Expect(string(stored)).NotTo(ContainSubstring(strings.TrimPrefix(signature, "v1,")))
+		stored := string(harness.JSON(t, object))
+		g.Expect(stored).NotTo(ContainSubstring(strings.TrimPrefix(secretOf(t, endpoint), "whsec_")))
+		g.Expect(stored).NotTo(ContainSubstring(strings.TrimPrefix(signature, "v1,")))
 	}
 }
 

@@ -103,9 +103,7 @@ func TestOnlyTheFirstAttemptForADecisionIsUrgent(t *testing.T) {
 	} {
 		d := tells(builder.WebhookDelivery("d", time.Now()).Build(), c.event, c.by)
 		d.Status.Attempts = make([]v1alpha1.WebhookAttempt, c.attempts)
-		if got := isUrgent(d); got != c.want {
-			t.Errorf("%s by %s, attempt %d: urgent is %t", c.event, c.by, c.attempts+1, got)
-		}
+		harness.Same(t, fmt.Sprintf("%s by %s, attempt %d: urgent", c.event, c.by, c.attempts+1), c.want, isUrgent(d))
 	}
 	strange := tells(builder.WebhookDelivery("d", time.Now()).Build(), "finding.triaged", "ann")
 	strange.Spec.Payload = "no JSON"
@@ -124,9 +122,7 @@ func TestUrgentWorkBeginsFirst(t *testing.T) {
 	b.finished.Add(1)
 	b.submit(urgent, named("a"), healthProven, true)
 	b.release(types.NamespacedName{Name: "a/0"}, healthProven)
-	if began := b.nextJob(); began != urgent {
-		t.Errorf("%s began before the urgent work", began.Name)
-	}
+	harness.Same(t, "what begins first", urgent, b.nextJob())
 	b.release(urgent, healthProven)
 	harness.Same(t, "what began after the urgent work", "a/1", b.nextJob().Name)
 }
@@ -146,9 +142,7 @@ func TestUrgentWorkDoesNotWaitForASlowReceiver(t *testing.T) {
 		b.finished.Add(1)
 		b.submit(delivery, endpoint, healthProven, true)
 	}
-	if began := b.nextJob(); began != urgent {
-		t.Errorf("%s began, want the urgent work", began.Name)
-	}
+	harness.Same(t, "what begins", urgent, b.nextJob())
 	b.wantsRunning(roomy.perEndpoint+1, "with more work of both kinds")
 }
 
@@ -159,9 +153,7 @@ func TestOtherWorkBeginsAmongUrgentWork(t *testing.T) {
 		q.urgent = append(q.urgent, types.NamespacedName{Name: "urgent"})
 	}
 	for n := range urgentRun {
-		if next := q.take(); next.Name != "urgent" {
-			t.Errorf("%s is taken as number %d", next.Name, n+1)
-		}
+		harness.Same(t, fmt.Sprintf("what is taken as number %d", n+1), "urgent", q.take().Name)
 	}
 	harness.Same(t, "what is taken after so much urgent work", "other", q.take().Name)
 	harness.Same(t, "what is taken after other work", "urgent", q.take().Name)

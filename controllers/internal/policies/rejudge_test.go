@@ -58,9 +58,7 @@ func TestRejudgingKeepsNoOtherWaiting(t *testing.T) {
 		harness.Same(t, "judged", c.want, got)
 		// If anything were left over, it would come first.
 		changes(t, h, "org-a", "r")
-		if next := <-began; next != "org-a/r" {
-			t.Errorf("%s was judged again", next)
-		}
+		harness.Same(t, "judged next", "org-a/r", <-began)
 		goOn <- struct{}{}
 	}
 }

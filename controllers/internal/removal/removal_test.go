@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -175,9 +174,7 @@ func TestWhatHoldsADeletionIsReported(t *testing.T) {
 		"a failure": {fmt.Errorf("remove it: %w", apierrors.NewInternalError(errors.New("a webhook"))), "occurred: a webhook"},
 		"no answer": {errors.New("connection refused"), "its findings are being removed."},
 	} {
-		if got := deleting("project", "findings", tc.err).Message; !strings.Contains(got, tc.want) {
-			t.Errorf("%s: the message is %q, want %q in it", reason, got, tc.want)
-		}
+		harness.Contains(t, reason+": the message", deleting("project", "findings", tc.err).Message, tc.want)
 	}
 }
 

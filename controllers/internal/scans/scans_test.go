@@ -66,9 +66,7 @@ func TestLastStarted(t *testing.T) {
 		if last := scans.LastStarted(c.scans); last != nil {
 			got = last.Name
 		}
-		if got != c.want {
-			t.Errorf("%s: got %q, want %q", c.reason, got, c.want)
-		}
+		harness.Same(t, c.reason, c.want, got)
 	}
 }
 

@@ -82,9 +82,7 @@ func TestANamespaceGetsNoSecondWorkerWhileAnotherWaits(t *testing.T) {
 		b.clock.SetTime(b.clock.Now().Add(time.Second))
 		b.Done(other)
 	}
-	if next := b.begin(t); next != requestFor("slow", "b") {
-		t.Errorf("%s comes after all of the other namespace", next)
-	}
+	harness.Same(t, "what comes before the rest of the other namespace", requestFor("slow", "b"), b.begin(t))
 	b.Done(slow)
 }
 
@@ -154,9 +152,7 @@ func TestADelayedRequestKeepsItsPriority(t *testing.T) {
 	} {
 		b.AddWithOpts(o, requestFor("ns", "delayed"))
 		r, priority, _ := b.GetWithPriority()
-		if priority != *o.Priority {
-			t.Errorf("added with %+v, it has priority %d", o, priority)
-		}
+		harness.Same(t, "the priority", *o.Priority, priority)
 		b.Done(r)
 	}
 }
