@@ -36,9 +36,7 @@ func TestABaseOfWhichNoScanHasSucceededIsNamed(t *testing.T) {
 			harness.Same(t, tc.reason, "lint (Code)", unscanned)
 		}
 		for _, warning := range out.Warnings {
-			if !strings.Contains(warning, "No scan of the base with lint (Code) has succeeded yet") {
-				t.Errorf("%s: %s", tc.reason, warning)
-			}
+			harness.Contains(t, tc.reason, warning, "No scan of the base with lint (Code) has succeeded yet")
 		}
 	}
 }

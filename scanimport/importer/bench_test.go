@@ -2,7 +2,6 @@ package importer
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -41,14 +40,10 @@ func BenchmarkUnchanged(b *testing.B) {
 	for _, ch := range compareAll(c, batch, nil).changes {
 		list.Items = append(list.Items, v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: ch.name}, Spec: ch.spec})
 	}
-	encoded, err := json.Marshal(list)
-	harness.Must(b, err)
+	encoded := harness.JSON(b, list)
 	b.ReportAllocs()
 	for b.Loop() {
-		var read v1alpha1.FindingList
-		if err := json.Unmarshal(encoded, &read); err != nil {
-			b.Fatal(err)
-		}
+		read := harness.Decoded[v1alpha1.FindingList](b, encoded)
 		if p := compareAll(c, batch, read.Items); len(p.changes) != 0 {
 			b.Fatalf("%d changes", len(p.changes))
 		}

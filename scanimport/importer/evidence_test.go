@@ -33,9 +33,7 @@ func TestOnlyAResourceIsOne(t *testing.T) {
 		"endpoint":   {"a dynamic scanner names the request", sarif.Result{Endpoints: []sarif.Endpoint{{Method: "GET", Path: "/login"}}}, "GET /login"},
 		"nothing":    {"most results name none", sarif.Result{}, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			harness.Same(t, tc.reason, tc.want, resource(&tc.result))
-		})
+		harness.Same(t, name+": "+tc.reason, tc.want, resource(&tc.result))
 	}
 }
 
@@ -52,9 +50,7 @@ func TestAnOrdinalIsNoPartOfAHash(t *testing.T) {
 		{"a match that is not numbered has none", "matchBasedId/v1", "39fa_x", "39fa_x"},
 		{"another fingerprint may have an underscore", "primaryLocationLineHash", "39fa_1", "39fa_1"},
 	} {
-		if got := fingerprints.WithoutOrdinal(tc.name, tc.value); got != tc.want {
-			t.Errorf("%s: %q of %s %q, want %q", tc.reason, got, tc.name, tc.value, tc.want)
-		}
+		harness.Same(t, tc.reason+": "+tc.value+" of "+tc.name, tc.want, fingerprints.WithoutOrdinal(tc.name, tc.value))
 	}
 }
 

@@ -89,10 +89,8 @@ func shortened(value any) any {
 // decodedSpec returns the spec that JSON holds; ok is false if the Go type cannot hold it.
 func decodedSpec(t *testing.T, spec any) (decoded *v1alpha1.FindingSpec, ok bool) {
 	t.Helper()
-	encoded, err := json.Marshal(spec)
-	harness.Must(t, err)
 	decoded = &v1alpha1.FindingSpec{}
-	return decoded, json.Unmarshal(encoded, decoded) == nil
+	return decoded, json.Unmarshal(harness.JSON(t, spec), decoded) == nil
 }
 
 // recordedFacts returns the digest whose change is recorded as an update.

@@ -52,9 +52,8 @@ func TestWhichJobOwnsAFinding(t *testing.T) {
 			if tc.closedBy != "" {
 				f.Spec.Closed = &v1alpha1.FindingClosure{ScanID: tc.closedBy}
 			}
-			if own, _ := past.ofJob(job, []v1alpha1.Finding{f}); len(own) == 1 != tc.own {
-				t.Errorf("own: %t, want %t, because %s", len(own) == 1, tc.own, tc.reason)
-			}
+			own, _ := past.ofJob(job, []v1alpha1.Finding{f})
+			harness.Same(t, "own, because "+tc.reason, tc.own, len(own) == 1)
 		})
 	}
 }

@@ -153,9 +153,7 @@ func (l *life) want(reason string, got []string, want ...string) {
 
 func (l *life) wantOpen(reason string, n int) {
 	l.Helper()
-	if open := l.open(); open != n {
-		l.Errorf("%s: %d findings are open, want %d", reason, open, n)
-	}
+	harness.Same(l, reason+": open findings", n, l.open())
 }
 
 // doubted fails the test unless the finding is in doubt for that reason, or not in doubt if it is empty.
@@ -224,9 +222,7 @@ func TestANameIsForLife(t *testing.T) {
 			l.want("there", l.scans(b), first)
 			l.want("back", l.scans(a), first)
 		}
-		if len(l.findings) != 1 {
-			t.Errorf("%d findings, want 1", len(l.findings))
-		}
+		harness.Same(t, "findings", 1, len(l.findings))
 	})
 	t.Run("gone and back elsewhere", func(t *testing.T) {
 		l := newLife(t)

@@ -1,9 +1,7 @@
 package importer
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,15 +20,12 @@ const origin = "findingsTestOrigin"
 // readDocument decodes a SARIF file and marks each result with its origin.
 func readDocument(t *testing.T, path string) object {
 	t.Helper()
-	content, err := os.ReadFile(path) //nolint:gosec // a test names its own files
-	harness.Must(t, err)
-	return decodeDocument(t, content)
+	return decodeDocument(t, []byte(harness.File(t, path)))
 }
 
 func decodeDocument(t *testing.T, content []byte) object {
 	t.Helper()
-	var doc object
-	harness.Must(t, json.Unmarshal([]byte(strings.TrimPrefix(string(content), "\ufeff")), &doc))
+	doc := harness.Decoded[object](t, []byte(strings.TrimPrefix(string(content), "\ufeff")))
 	for i, run := range runsOf(doc) {
 		same := map[string]string{} // some tools report a result twice
 		for j, r := range resultsOf(run) {

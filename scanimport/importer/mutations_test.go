@@ -3,7 +3,6 @@ package importer
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
@@ -52,9 +51,7 @@ func newMemory(t *testing.T) *memory { return &memory{t: t, findings: map[string
 // empty origin.
 func (m *memory) imports(doc object) map[string][]string {
 	m.t.Helper()
-	encoded, err := json.Marshal(doc)
-	harness.Must(m.t, err)
-	log, err := sarif.Parse(bytes.NewReader(encoded), sarif.Options{})
+	log, err := sarif.Parse(bytes.NewReader(harness.JSON(m.t, doc)), sarif.Options{})
 	harness.Must(m.t, err)
 	var origins []string
 	for i, run := range runsOf(doc) {
@@ -325,16 +322,15 @@ const (
 // writeTable compares the page with the table, or with -write-docs updates it.
 func writeTable(t *testing.T, tools map[string]string, table map[string]map[string]outcome) {
 	t.Helper()
-	page, err := os.ReadFile(recognitionPage)
-	harness.Must(t, err)
-	before, rest, ok := strings.Cut(string(page), tableBegin)
+	page := harness.File(t, recognitionPage)
+	before, rest, ok := strings.Cut(page, tableBegin)
 	_, after, ended := strings.Cut(rest, tableEnd)
 	if !ok || !ended {
 		t.Fatalf("%s has no place for the table", recognitionPage)
 	}
 	now := before + tableBegin + tableOf(tools, table) + tableEnd + after
 	switch {
-	case now == string(page):
+	case now == page:
 	case *writeDocs:
 		harness.Must(t, os.WriteFile(recognitionPage, []byte(now), 0o600))
 	default:
@@ -401,9 +397,7 @@ func madeDocuments() map[string]object {
 
 func TestDecisionsStayInMadeDocuments(t *testing.T) {
 	for name, doc := range madeDocuments() {
-		encoded, err := json.Marshal(doc)
-		harness.Must(t, err)
-		doc := decodeDocument(t, encoded)
+		doc := decodeDocument(t, harness.JSON(t, doc))
 		known, before := decidedAbout(t, doc)
 		for _, change := range mutations {
 			out := mutate(t, doc, known, before, change)

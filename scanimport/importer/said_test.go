@@ -30,9 +30,7 @@ func TestTitleIsOneWholeSentence(t *testing.T) {
 		"nothing else":      {"a name is more than nothing", sarif.Rule{ShortDescription: "Branch-Protection"}, "r", "", "Branch-Protection"},
 		"not a word":        {"a list needs a title", sarif.Rule{}, "", "", "Finding without a description"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			harness.Same(t, tc.reason, tc.want, title(&sarif.Result{Rule: &tc.rule, RuleID: tc.id}, tc.text, textsOf(&tc.rule)))
-		})
+		harness.Same(t, name+": "+tc.reason, tc.want, title(&sarif.Result{Rule: &tc.rule, RuleID: tc.id}, tc.text, textsOf(&tc.rule)))
 	}
 }
 
@@ -123,9 +121,7 @@ func TestRedactionLeavesProseAlone(t *testing.T) {
 		"nothing but the code":       {"a mark is no title", "password: abc1", "'password: abc1'.", ""},
 		"a line that is a word":      {"it is prose as well", "return", "check before you return", "check before you return"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			harness.Same(t, tc.reason, tc.want, withoutQuotes(tc.message, tc.snippet))
-		})
+		harness.Same(t, name+": "+tc.reason, tc.want, withoutQuotes(tc.message, tc.snippet))
 	}
 }
 
@@ -212,7 +208,5 @@ func TestCategoryOfResult(t *testing.T) {
 	} {
 		harness.Same(t, name+": "+tc.reason, tc.want, CategoryOfResult(&tc.result, tc.tool))
 	}
-	if got := CategoryOf("Snyk Secrets"); got != secrets {
-		t.Errorf("Snyk Secrets is a scanner of %s", got)
-	}
+	harness.Same(t, "the category of Snyk Secrets", secrets, CategoryOf("Snyk Secrets"))
 }

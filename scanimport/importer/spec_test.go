@@ -1,10 +1,7 @@
 package importer
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -93,8 +90,7 @@ func TestSecretsAreNotKept(t *testing.T) {
 				Fixes:        []sarif.Fix{{Description: "remove " + secret, Inserted: []string{secret}}},
 				Fingerprints: map[string]string{"secret": secret},
 			})
-			encoded, err := json.Marshal(spec)
-			harness.Must(t, err)
+			encoded := harness.JSON(t, spec)
 			if strings.Contains(string(encoded), secret) {
 				t.Errorf("%s: the secret is stored: %s", tc.reason, encoded)
 			}
@@ -174,22 +170,15 @@ func TestEveryBoundHolds(t *testing.T) {
 	c.tool = cut(huge, maxTool)
 	for _, category := range []v1alpha1.FindingCategory{v1alpha1.CategorySecret, v1alpha1.CategoryCode} {
 		c.category = category
-		var object map[string]any
-		encoded, err := json.Marshal(c.spec(&r))
-		if err == nil {
-			err = json.Unmarshal(encoded, &object)
-		}
-		harness.Must(t, err)
-		checkBounds(t, "spec", findingSchema(t), object)
+		checkBounds(t, "spec", findingSchema(t), harness.Decoded[map[string]any](t, harness.JSON(t, c.spec(&r))))
 	}
 }
 
 func findingSchema(t *testing.T) apiextensionsv1.JSONSchemaProps {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join("..", "..", "config", "crd", "bases", "appsec.dev_findings.yaml"))
-	harness.Must(t, err)
+	content := harness.RepositoryFile(t, "config", "crd", "bases", "appsec.dev_findings.yaml")
 	var crd apiextensionsv1.CustomResourceDefinition
-	harness.Must(t, yaml.Unmarshal(content, &crd))
+	harness.Must(t, yaml.Unmarshal([]byte(content), &crd))
 	return crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
 }
 

@@ -1,7 +1,7 @@
 package importer
 
 import (
-	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -17,8 +17,7 @@ func TestCleanTextComesBackAsItWas(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := string(rapid.SliceOf(rapid.Rune()).Draw(t, "runes")) + rapid.SampledFrom([]string{"", "\x00", "\x7f", "\u0085", "\u2028", "\ufeff", "\uffff", "\xff", "\r\n", " \n\t "}).Draw(t, "tail")
 		cleaned := clean(in)
-		encoded, err := json.Marshal(map[string]string{"text": cleaned})
-		harness.Must(t, err)
+		encoded := harness.JSON(t, map[string]string{"text": cleaned})
 		var out map[string]string
 		if err := yaml.Unmarshal(encoded, &out); err != nil {
 			t.Fatalf("%q is sent as %s, which is no YAML: %v", in, encoded, err)
@@ -59,8 +58,6 @@ func TestLineIsOneLine(t *testing.T) {
 		"a\u2028b":              "a",
 		"a\x00b":                "a\uFFFDb",
 	} {
-		if got := line(in); got != want {
-			t.Errorf("line(%q) = %q, want %q", in, got, want)
-		}
+		harness.Same(t, fmt.Sprintf("line(%q)", in), want, line(in))
 	}
 }

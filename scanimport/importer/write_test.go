@@ -257,8 +257,6 @@ func TestWhatIsRefusedBecauseOfTheObject(t *testing.T) {
 		"quota":    {"nothing else can be created either", forbidden("exceeded quota: findings"), false},
 		"conflict": {"it is decided again", apierrors.NewConflict(findings, "f-1", errors.New("changed")), false},
 	} {
-		if got := RefusesObject(tc.err); got != tc.object {
-			t.Errorf("%s: %t, want %t, because %s", name, got, tc.object, tc.reason)
-		}
+		harness.Same(t, name+", because "+tc.reason, tc.object, RefusesObject(tc.err))
 	}
 }

@@ -3,7 +3,6 @@ package provision
 import (
 	"fmt"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -142,9 +141,7 @@ func TestFacts(t *testing.T) {
 		{"nothing at all", "", nil, Facts{Branch: "main", Commit: "8f3e1c2d"}},
 	} {
 		got := Claims{FullName: tc.fullName, URLs: tc.urls, Branch: "refs/heads/main", Commit: "8f3e1c2d"}.Facts()
-		if got != tc.want {
-			t.Errorf("%s: got %+v\nwant %+v", tc.reason, got, tc.want)
-		}
+		harness.Same(t, tc.reason, tc.want, got)
 	}
 }
 
@@ -245,9 +242,8 @@ func TestFindTellsSitesApart(t *testing.T) {
 			}
 		}
 	}
-	if a, b := RepositoryName(public.Site(), "acme/web"), RepositoryName("gitlab", "acme/web"); a != b {
-		t.Errorf("%s and %s: the provider's name stands for its own site", a, b)
-	}
+	harness.Same(t, "the name, as the provider's name stands for its own site",
+		RepositoryName("gitlab", "acme/web"), RepositoryName(public.Site(), "acme/web"))
 }
 
 func repository(name, provider, fullName string) *v1alpha1.Repository {
@@ -326,10 +322,9 @@ func TestMissing(t *testing.T) {
 	many.Annotations[v1alpha1.BesideAnnotation] = strings.Repeat("\n", maxPatterns) + "services/*\n\nweb\n"
 	harness.Same(t, "patterns between empty lines", Patterns{"services/*", "web"}, ExistingOf(many).Beside)
 
-	manifest, err := os.ReadFile("../../config/crd/bases/appsec.dev_organizations.yaml")
-	harness.Must(t, err)
+	manifest := harness.RepositoryFile(t, "config", "crd", "bases", "appsec.dev_organizations.yaml")
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	harness.Must(t, yaml.Unmarshal(manifest, crd))
+	harness.Must(t, yaml.Unmarshal([]byte(manifest), crd))
 	imports := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["imports"]
 	harness.Same(t, "the schema's bound", int64(maxPatterns), *imports.Properties["projects"].MaxItems)
 }

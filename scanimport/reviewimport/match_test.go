@@ -409,9 +409,8 @@ func TestADecisionOfAnEarlierVersionStaysWithItsProblem(t *testing.T) {
 		c.issues[name] = issue
 		c.importsResults(t, "c1", results(tc.second), nil)
 		issue = c.issues[name]
-		if got := fmt.Sprintf("%d %s %s", issue.Line, c.state(name).State, originOf(&issue)); got != tc.want {
-			t.Errorf("%s, then %s: the issue is %s, want %s", tc.first, tc.second, got, tc.want)
-		}
+		got := fmt.Sprintf("%d %s %s", issue.Line, c.state(name).State, originOf(&issue))
+		harness.Same(t, tc.first+", then "+tc.second+": the issue", tc.want, got)
 	}
 }
 

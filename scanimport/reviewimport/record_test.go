@@ -113,14 +113,11 @@ func TestACommentNamesTheFileThatAScannerCouldNotRead(t *testing.T) {
 		return nil
 	}))
 	comment := string(s.Markdown())
-	if !strings.Contains(comment, "**Passed**") || !strings.Contains(comment, "Warning: `errors about files, the first about a.js`\n") ||
-		!strings.Contains(comment, "More warnings of the scanners: 2.") || strings.Contains(comment, "of the importer") {
-		t.Errorf("the comment does not show the scanners' warnings alone:\n%s", comment)
-	}
+	harness.Contains(t, "the comment, with the scanners' warnings alone", comment,
+		"**Passed**", "Warning: `errors about files, the first about a.js`\n", "More warnings of the scanners: 2.")
+	harness.Lacks(t, "the comment, with the scanners' warnings alone", comment, "of the importer")
 	harness.Same(t, "the comment from the scans", comment, string(Recorded(scans).Markdown()))
-	if other := string(Recorded(scans[:1]).Markdown()); strings.Contains(other, "warnings") {
-		t.Errorf("without the scan that has the warnings, the comment counts them:\n%s", other)
-	}
+	harness.Lacks(t, "the comment without the scan that has the warnings", string(Recorded(scans[:1]).Markdown()), "warnings")
 }
 
 func TestTheScansOfAReviewEndByTheAPIServersClock(t *testing.T) {

@@ -110,9 +110,7 @@ func TestAnIssueThatTheBaseHasByNowIsNotCountedInAnEarlierCommit(t *testing.T) {
 	c.importsResults(t, "c0", results("10 eval:f(x)"), nil)
 	c.importsResults(t, "c1", results("14 eval:f(x)"), nil)
 	c.known = results("10 eval:f(x)")
-	if s := c.importsResults(t, "c0", nil, nil); s.Open != 0 {
-		t.Errorf("%d open issues", s.Open)
-	}
+	harness.Same(t, "open issues", 0, c.importsResults(t, "c0", nil, nil).Open)
 }
 
 // An upload per project resolves the issues of the others.

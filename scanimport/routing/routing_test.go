@@ -132,9 +132,7 @@ func TestABatchOfNoPlaceBesideOthersIsTold(t *testing.T) {
 	if err != nil || len(parts) != 1 {
 		t.Fatalf("there are %d parts: %v", len(parts), err)
 	}
-	if said := strings.Join(parts[0].Warnings, "; "); !strings.Contains(said, "left out of this upload: idle (Code)") || !strings.Contains(said, "a file is missing") {
-		t.Errorf("the warnings are %q", said)
-	}
+	harness.Contains(t, "the warnings", strings.Join(parts[0].Warnings, "; "), "left out of this upload: idle (Code)", "a file is missing")
 	harness.Same(t, "results counted as skipped", 3, parts[0].Skipped["idle (Code), left out: passed"])
 	if len(placed.Warnings) != 0 || len(placed.Skipped) != 0 {
 		t.Error("the batch itself was changed")

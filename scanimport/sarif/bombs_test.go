@@ -110,7 +110,5 @@ func TestALargeResultIsCounted(t *testing.T) {
 	if err != nil || len(log.Runs[0].Skipped) != 1 || log.Runs[0].Skipped[0].Reason != SkipTooLarge {
 		t.Fatalf("got %v, want it skipped for its size", err)
 	}
-	if why := log.Runs[0].Incomplete; !strings.Contains(why, string(SkipTooLarge)) {
-		t.Errorf("incomplete %q, want its size: it may be a known result", why)
-	}
+	harness.Contains(t, "incomplete for its size: it may be a known result", log.Runs[0].Incomplete, string(SkipTooLarge))
 }
