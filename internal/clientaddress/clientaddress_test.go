@@ -46,12 +46,7 @@ func TestTheClientIsWhomTheTrustedProxiesSaw(t *testing.T) {
 	trusted, err := clientaddress.ParseTrusted(proxies)
 	harness.Must(t, err)
 	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			got := clientaddress.Of(request(c.peer, c.header...), trusted).String()
-			if got != c.want {
-				t.Errorf("got %s, want %s: %s", got, c.want, c.reason)
-			}
-		})
+		harness.Same(t, name+": "+c.reason, c.want, clientaddress.Of(request(c.peer, c.header...), trusted).String())
 	}
 }
 

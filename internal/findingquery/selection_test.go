@@ -1,6 +1,7 @@
 package findingquery
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -72,9 +73,7 @@ func TestASelectionMeansWhatHasEverythingAskedFor(t *testing.T) {
 			owners := func(project v1alpha1.ResourceName) string {
 				return map[v1alpha1.ResourceName]string{"api": "payments"}[project]
 			}
-			if got := selection.Matches(selected(), owners); got != want {
-				t.Errorf("%+v: got %v", asked, got)
-			}
+			harness.Same(t, fmt.Sprintf("%+v matches", asked), want, selection.Matches(selected(), owners))
 			asked.Tool = "trivy"
 			if also, _ := NewSelection(&asked); asked.IDs == nil && also.Matches(selected(), owners) {
 				t.Errorf("%+v matches one that does not have all of it", asked)

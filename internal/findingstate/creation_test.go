@@ -119,9 +119,7 @@ func TestAVerdictAtTheFirstReconcileIsOfTheCreation(t *testing.T) {
 		return &v1alpha1.FindingVerdict{Policy: "p", UserStatus: "muted"}
 	}, now.Add(5*time.Second))
 	harness.Same(t, "the history", []string{"created  open_muted scanner/gosec ", "judged open muted policy/p "}, since(f, 0))
-	if scan := f.Status.Transitions[1].Scan; scan != "s-1" {
-		t.Errorf("the verdict's scan is %q", scan)
-	}
+	harness.Same(t, "the verdict's scan", "s-1", f.Status.Transitions[1].Scan)
 }
 
 func TestAVerdictOnAFindingWithoutAStatusIsOfNow(t *testing.T) {
@@ -133,9 +131,7 @@ func TestAVerdictOnAFindingWithoutAStatusIsOfNow(t *testing.T) {
 	if at := v1alpha1.NewTime(week); !f.Status.UpdatedAt.Equal(&at) || !f.Status.Verdict.Since.Equal(&at) {
 		t.Errorf("updatedAt is %s and since is %s, want %s", f.Status.UpdatedAt, f.Status.Verdict.Since, at)
 	}
-	if f.Status.State != v1alpha1.FindingStateOpenMuted {
-		t.Errorf("the state is %s", f.Status.State)
-	}
+	harness.Same(t, "the state", v1alpha1.FindingStateOpenMuted, f.Status.State)
 }
 
 // Whatever happens while the controllers are away, everything that the spec shows at the end has a transition, and

@@ -37,9 +37,7 @@ func since(f *v1alpha1.Finding, seq int64) (out []string) {
 func TestADecisionEndsAtItsSecond(t *testing.T) {
 	end := now.Add(time.Hour)
 	f := mutedUntil(end)
-	if wait := findingstate.UntilEnd(f, now); wait != time.Hour {
-		t.Errorf("it waits %s for the end", wait)
-	}
+	harness.Same(t, "how long it waits for the end", time.Hour, findingstate.UntilEnd(f, now))
 	before := f.Status
 	harness.Same(t, "status before the end", before, findingstate.Observe(f, nil, end.Add(-time.Nanosecond)))
 	spec := f.Spec.DeepCopy()
@@ -49,9 +47,7 @@ func TestADecisionEndsAtItsSecond(t *testing.T) {
 		f.Status.State != v1alpha1.FindingStateOpen || findingstate.State(f) != v1alpha1.FindingStateOpen || f.Status.Basis != "" {
 		t.Errorf("at the end the status is %+v", f.Status)
 	}
-	if !f.Status.UpdatedAt.Equal(new(v1alpha1.NewTime(end))) {
-		t.Errorf("updatedAt is %s, want the end %s", f.Status.UpdatedAt, end)
-	}
+	harness.Same(t, "updatedAt, which is the end", new(v1alpha1.NewTime(end)), f.Status.UpdatedAt)
 	harness.Same(t, "the history", []string{"expired muted open ann accepted-risk"}, since(f, seq))
 	harness.Same(t, "spec", *spec, f.Spec)
 	after := f.Status
@@ -146,9 +142,7 @@ func TestReasonAndEndAreOfTheDigest(t *testing.T) {
 		reconcile(f, now)
 		seen[f.Status.TriageDigest] = true
 	}
-	if len(seen) != 5 {
-		t.Errorf("%d digests of 5 decisions", len(seen))
-	}
+	harness.Same(t, "digests of 5 decisions", 5, len(seen))
 }
 
 // Its end counts from its second on, also while no controller has recorded it.
@@ -199,8 +193,6 @@ func TestADecisionChangesOnlyWhatDiffers(t *testing.T) {
 		"ended, and only its end goes":    {ended, findingstate.Decision{ExpiresAt: &v1alpha1.Time{}, Comments: new("c")}, map[string]any{"comments": "c"}},
 		"a comment keeps reason and end":  {mutedUntil(end), findingstate.Decision{Comments: new("c")}, map[string]any{"comments": "c"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			harness.Same(t, "changes", tc.want, tc.decision.Changes(findingstate.StandingOf(tc.of), now))
-		})
+		harness.Same(t, name+": changes", tc.want, tc.decision.Changes(findingstate.StandingOf(tc.of), now))
 	}
 }

@@ -195,14 +195,10 @@ func TestDecisionsOfAnEarlierVersionRestOnTheFactsOfTheFirstReconcile(t *testing
 	severity("high")(f)
 	f.Generation++
 	reconcile(f, now)
-	if got := findingstate.WhyStale(f); got != "severity low, now high" {
-		t.Errorf("from then on it is: got %q", got)
-	}
+	harness.Same(t, "why it is stale from then on", "severity low, now high", findingstate.WhyStale(f))
 	f = earlier("s-2")
 	reconcile(f, now)
-	if got := findingstate.WhyStale(f); got != "in doubt: line moved" {
-		t.Errorf("a doubt says itself that nobody has looked at it since: got %q", got)
-	}
+	harness.Same(t, "a doubt, which says itself that nobody has looked at it since", "in doubt: line moved", findingstate.WhyStale(f))
 }
 
 // transitionsOf makes the changes, each followed by a reconcile, and returns what the history tells of them. It leaves out

@@ -73,9 +73,7 @@ func TestTheEndsOfASumAreItsFirstAndLastDay(t *testing.T) {
 	} {
 		days, _ := sum(t, projects, span[0], span[1])
 		first, last, found := Ends(projects, span[0], span[1])
-		if found != (len(days) > 0) {
-			t.Errorf("%v: found: %t, of %d days", span, found, len(days))
-		}
+		harness.Same(t, string(span[0]+" to "+span[1])+": found", len(days) > 0, found)
 		if found {
 			harness.Same(t, "first", days[0], first)
 			harness.Same(t, "last", days[len(days)-1], last)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 var scope = Scope{Repository: "repo", Project: "proj", Tool: "tool", Category: "Code"}
@@ -164,9 +166,7 @@ func TestOrdinalsFollowTheLines(t *testing.T) {
 	before := at([]int32{5, 9, 12}, 3, 2, 1)
 	after := at([]int32{15, 19, 22}, 1, 3, 2)
 	for i := range before {
-		if before[i].Name != after[i].Name {
-			t.Errorf("result %d was %s and is %s", i, before[i].Name, after[i].Name)
-		}
+		harness.Same(t, fmt.Sprintf("the name of result %d", i), before[i].Name, after[i].Name)
 	}
 }
 
@@ -191,9 +191,7 @@ func TestEveryPartOfTheScopeCounts(t *testing.T) {
 // again, without their triage.
 func TestTheNameIsForEver(t *testing.T) {
 	got := Identify(scope, []Result{{Rule: "R", Path: "a.go", Message: "m", Fingerprints: map[string]string{"primaryLocationLineHash/v1": "h"}}})[0].Name
-	if want := "f-3yzm5zdw6gvxklddh57s6opume"; got != want {
-		t.Errorf("name %s, want %s", got, want)
-	}
+	harness.Same(t, "name", "f-3yzm5zdw6gvxklddh57s6opume", got)
 }
 
 func TestHashKeepsFieldsApart(t *testing.T) {
@@ -222,11 +220,7 @@ func TestUsableFingerprints(t *testing.T) {
 		"column":            {"a column is no identity", "primaryLocationStartColumnFingerprint", "4", false},
 		"name not heard of": {"nobody knows what it is of", "fingerprint", "abcdef", false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if got := IsContent(tc.name, tc.value); got != tc.want {
-				t.Errorf("IsContent(%q, %q) = %v, want %v: %s", tc.name, tc.value, got, tc.want, tc.reason)
-			}
-		})
+		harness.Same(t, name+": "+tc.reason, tc.want, IsContent(tc.name, tc.value))
 	}
 }
 
@@ -242,8 +236,6 @@ func TestAConstantFingerprintIsNotUsed(t *testing.T) {
 	}
 	a, b := Identify(scope, with), Identify(scope, without)
 	for i := range a {
-		if a[i].Name != b[i].Name {
-			t.Errorf("result %d: the constant fingerprint changes its name", i)
-		}
+		harness.Same(t, fmt.Sprintf("the name of result %d with the constant fingerprint", i), b[i].Name, a[i].Name)
 	}
 }

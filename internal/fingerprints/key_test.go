@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // facts returns the facts of a result with code at its location.
@@ -50,13 +51,9 @@ func TestTheKeyIsThatOfTheResultWhereverItStands(t *testing.T) {
 		{"whatever it is", masked("one"), masked("two"), true},
 		{"so the line counts", masked("one"), func(s *v1alpha1.FindingSpec) { masked("one")(s); s.Details.Location.LineNumber = 8 }, false},
 	} {
-		if same := Key(facts(c.first)) == Key(facts(c.second)); same != c.same {
-			t.Errorf("%s: the same is %v", c.reason, same)
-		}
+		harness.Same(t, c.reason+": the same", c.same, Key(facts(c.first)) == Key(facts(c.second)))
 	}
-	if key := Key(facts(func(s *v1alpha1.FindingSpec) { s.Evidence = "" })); key != "" {
-		t.Errorf("a finding without evidence has the key %q", key)
-	}
+	harness.Same(t, "the key of a finding without evidence", "", Key(facts(func(s *v1alpha1.FindingSpec) { s.Evidence = "" })))
 }
 
 func TestAPackagesKeyIsOfItsVersionAndNotOfTheLine(t *testing.T) {
@@ -80,9 +77,7 @@ func TestTheEarlierKeysAreThoseUnderTheEarlierPath(t *testing.T) {
 	if keys := EarlierKeys(now); !slices.Contains(keys, Key(was)) {
 		t.Error("under another name of the tool it has no key")
 	}
-	if keys := EarlierKeys(was); keys != nil {
-		t.Errorf("under its own path it has the keys %q", keys)
-	}
+	harness.Same(t, "the keys under its own path", []string(nil), EarlierKeys(was))
 }
 
 func TestTheKeysOfTheOtherMarkAreThoseOfTheSameSecretMarkedOtherwise(t *testing.T) {
@@ -93,10 +88,6 @@ func TestTheKeysOfTheOtherMarkAreThoseOfTheSameSecretMarkedOtherwise(t *testing.
 	if !slices.Contains(KeysOfOtherMark(marked), Key(unmarked)) || !slices.Contains(KeysOfOtherMark(unmarked), Key(marked)) {
 		t.Error("one does not have the key of the other")
 	}
-	if keys := KeysOfOtherMark(of("message.code..5", "x()")); keys != nil {
-		t.Errorf("code that is shown has the keys %q", keys)
-	}
-	if keys := KeysOfOtherMark(of("message...5", "")); keys != nil {
-		t.Errorf("without code, the result has the keys %q", keys)
-	}
+	harness.Same(t, "the keys with code that is shown", []string(nil), KeysOfOtherMark(of("message.code..5", "x()")))
+	harness.Same(t, "the keys without code", []string(nil), KeysOfOtherMark(of("message...5", "")))
 }

@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"encoding/json"
 	"errors"
 	"io"
 	"strings"
@@ -37,10 +36,8 @@ func TestAStreamedListIsTheList(t *testing.T) {
 	for _, name := range []string{"f-1", "f-2", "f-3"} {
 		whole.Items = append(whole.Items, *finding(name))
 	}
-	text, err := json.Marshal(whole)
-	harness.Must(t, err)
-	var want v1alpha1.FindingList
-	harness.Must(t, json.Unmarshal(text, &want))
+	text := harness.JSON(t, whole)
+	want := harness.Decoded[v1alpha1.FindingList](t, text)
 	var got []v1alpha1.Finding
 	meta, err := decodeList(strings.NewReader(string(text)), findings(), func(object runtime.Object) error {
 		got = append(got, *object.(*v1alpha1.Finding))

@@ -138,13 +138,10 @@ func TestAListAfterOneThatCameInPagesIsAskedForWhole(t *testing.T) {
 	s := newListWatch(from)
 	s.inPages = true
 	for range 2 {
-		if _, err := s.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.ListWithContext(t.Context(), metav1.ListOptions{})
+		harness.Must(t, err)
 	}
-	if last := from.asked[len(from.asked)-1]; last.Limit != 0 {
-		t.Errorf("asked for %+v", last)
-	}
+	harness.Same(t, "the limit of the last request", int64(0), from.asked[len(from.asked)-1].Limit)
 }
 
 // An unreachable API server does not show how long a list takes.
@@ -155,12 +152,9 @@ func TestAListThatCouldNotBeginIsAskedForWholeAgain(t *testing.T) {
 	if _, err := s.ListWithContext(t.Context(), metav1.ListOptions{}); !errors.Is(err, errRefused) {
 		t.Fatalf("got %v", err)
 	}
-	if _, err := s.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if last := from.asked[len(from.asked)-1]; last.Limit != 0 {
-		t.Errorf("asked for %+v", last)
-	}
+	_, err := s.ListWithContext(t.Context(), metav1.ListOptions{})
+	harness.Must(t, err)
+	harness.Same(t, "the limit of the last request", int64(0), from.asked[len(from.asked)-1].Limit)
 }
 
 func TestAListOfWhichAPageIsMissingIsNone(t *testing.T) {

@@ -88,9 +88,8 @@ func TestAnObjectThatCannotBeReadIsNamedInALongList(t *testing.T) {
 	text.WriteString(`]}`)
 	decoder := newListDecoder(strings.NewReader(text.String()), findings())
 	for range 3 { // to the list
-		if _, err := decoder.Token(); err != nil {
-			t.Fatal(err)
-		}
+		_, err := decoder.Token()
+		harness.Must(t, err)
 	}
 	for i := range count {
 		object, err := decoder.item()
@@ -147,18 +146,12 @@ func TestAnObjectThatCannotBeReadCostsItselfInAWatch(t *testing.T) {
 			t.Errorf("what is deleted is not as it was last read: %+v", object.Spec)
 		}
 	}
-	if all := strings.Join(got, ", "); all != strings.Join(want, ", ") {
-		t.Errorf("got  %s\nwant %s", all, strings.Join(want, ", "))
-	}
-	if len(named) != 2*len(odd) {
-		t.Errorf("named %d times, want anew each time that it was read in between: %d", len(named), 2*len(odd))
-	}
+	harness.Same(t, "events", strings.Join(want, ", "), strings.Join(got, ", "))
+	harness.Same(t, "times named, anew each time that it was read in between", 2*len(odd), len(named))
 	if slices.ContainsFunc(named, unreadables.Knows) {
 		t.Error("what was deleted is still known as unreadable")
 	}
-	if n := testutil.CollectAndCount(unreadables, "findings_unreadable_object_info"); n != 0 {
-		t.Errorf("%d are still named after all were deleted", n)
-	}
+	harness.Same(t, "named after all were deleted", 0, testutil.CollectAndCount(unreadables, "findings_unreadable_object_info"))
 }
 
 func TestUnreadableObjectsAreCountedAndNamedWithinBounds(t *testing.T) {
@@ -172,9 +165,8 @@ func TestUnreadableObjectsAreCountedAndNamedWithinBounds(t *testing.T) {
 	list.names = append(list.names, "org-quiet/f-1")
 	l := NewListWatch(ListWatchOptions{Kind: findings(), From: list, Unreadables: unreadables})
 	for range 2 {
-		if _, err := l.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := l.ListWithContext(t.Context(), metav1.ListOptions{})
+		harness.Must(t, err)
 	}
 	if one.Kind = "Finding"; !unreadables.Knows(one) {
 		t.Errorf("%s is not known any more", one.Name)
@@ -182,25 +174,19 @@ func TestUnreadableObjectsAreCountedAndNamedWithinBounds(t *testing.T) {
 	if found["org-loud"] != maxNamed || found["org-quiet"] != 1 {
 		t.Errorf("named %v", found)
 	}
-	if n := gauge(t, unreadables); n != maxNamed+51 {
-		t.Errorf("counted %v", n)
-	}
+	harness.Same(t, "counted", float64(maxNamed+51), gauge(t, unreadables))
 	list.names = list.names[50:] // makes room for the names of others
 	for range 2 {
-		if _, err := l.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := l.ListWithContext(t.Context(), metav1.ListOptions{})
+		harness.Must(t, err)
 	}
 	if found["org-loud"] != maxNamed+50 {
 		t.Errorf("named %v after others were mended", found)
 	}
 	list.names = list.names[:1]
-	if _, err := l.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if n := gauge(t, unreadables); n != 1 {
-		t.Errorf("counted %v after all but one were deleted", n)
-	}
+	_, err := l.ListWithContext(t.Context(), metav1.ListOptions{})
+	harness.Must(t, err)
+	harness.Same(t, "counted after all but one were deleted", 1.0, gauge(t, unreadables))
 }
 
 // gauge returns how many findings are counted.

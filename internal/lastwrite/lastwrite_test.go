@@ -85,12 +85,9 @@ func TestWhatIsRecordedAndWhatIsShownBefore(t *testing.T) {
 	for _, c := range cases {
 		object := &metav1.ObjectMeta{Generation: c.generation, ManagedFields: c.writes, CreationTimestamp: metav1.NewTime(at(0).Time)}
 		recorded := lastwrite.UpdatedAt(object, c.observed, c.now.Time)
-		if !recorded.Equal(c.recorded) {
-			t.Errorf("%s: recorded %s, want %s", c.reason, recorded, c.recorded)
-		}
-		if shown, _ := lastwrite.Shown(object, c.observed, c.now.Time); !shown.Equal(c.shown.Time) {
-			t.Errorf("%s: shown %s, want %s", c.reason, shown, c.shown)
-		}
+		harness.Same(t, c.reason+": recorded", *c.recorded, recorded)
+		shown, _ := lastwrite.Shown(object, c.observed, c.now.Time)
+		harness.Same(t, c.reason+": shown", c.shown.Time, shown)
 		for _, offset := range []time.Duration{-time.Hour, 0, time.Hour} {
 			shown, settled := lastwrite.Shown(object, observed(c.generation, &recorded), c.now.Add(offset))
 			if !settled || !shown.Equal(recorded.Time) {

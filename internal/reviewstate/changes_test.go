@@ -54,9 +54,7 @@ func TestWhatIsRecordedOfAReview(t *testing.T) {
 		review := &v1alpha1.Review{ObjectMeta: c.meta, Spec: v1alpha1.ReviewSpec{PRStatus: c.spec}, Status: c.status}
 		got := reviewstate.ReviewStatus(review, c.counts, at(60).Time)
 		harness.Same(t, c.reason, c.want, told(got.Transitions))
-		if got.EmittedSeq != c.status.EmittedSeq {
-			t.Errorf("%s: emittedSeq is %d: making the events is not this rule's", c.reason, got.EmittedSeq)
-		}
+		harness.Same(t, c.reason+": emittedSeq, as making the events is not this rule's", c.status.EmittedSeq, got.EmittedSeq)
 		if n := len(got.Transitions); n > len(c.status.Transitions) && !got.Transitions[n-1].At.Equal(got.UpdatedAt) {
 			t.Errorf("%s: dated %s, updated %s", c.reason, got.Transitions[n-1].At, got.UpdatedAt)
 		}

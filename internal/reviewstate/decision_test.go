@@ -43,13 +43,9 @@ func TestAPersonWinsOverAPolicyAndThePolicyOverNothing(t *testing.T) {
 	want("nobody", v1alpha1.UserStatusOpen, v1alpha1.UserStatusOpen)
 	look(mutes("tests"), 7)
 	want("a policy", v1alpha1.UserStatusOpen, v1alpha1.UserStatusMuted)
-	if since := issue.Status.Verdict.Since; !since.Equal(at(7)) {
-		t.Errorf("the verdict is since %s, want %s", since, at(7))
-	}
+	harness.Same(t, "since when the verdict is", *at(7), issue.Status.Verdict.Since)
 	look(mutes("tests"), 8)
-	if since := issue.Status.Verdict.Since; !since.Equal(at(7)) {
-		t.Errorf("the same verdict is since %s, want %s", since, at(7))
-	}
+	harness.Same(t, "since when the same verdict is", *at(7), issue.Status.Verdict.Since)
 	issue.ObjectMeta = written(2, 9)
 	issue.Spec.Triage = v1alpha1.ReviewIssueTriage{UserStatus: v1alpha1.UserStatusActive, By: "bob"}
 	look(mutes("tests"), 9)
@@ -68,9 +64,7 @@ func TestADecisionAboutAnIssueEndsAtItsSecond(t *testing.T) {
 	issue := &v1alpha1.ReviewIssue{ObjectMeta: written(1, 5), Spec: *seenIn("a")}
 	issue.Spec.Triage = v1alpha1.ReviewIssueTriage{UserStatus: v1alpha1.UserStatusMuted, By: "bob", ExpiresAt: at(20)}
 	issue.Status = reviewstate.IssueStatus(issue, review, at(19).Time)
-	if left := reviewstate.UntilEnd(issue, at(19).Time); left != time.Minute {
-		t.Errorf("%s are left, want a minute", left)
-	}
+	harness.Same(t, "what is left", time.Minute, reviewstate.UntilEnd(issue, at(19).Time))
 	if v := reviewstate.Verdict(issue); v == nil || v.By != "bob" || v.UserStatus != "muted" {
 		t.Errorf("the finding would show %+v, want bob's", v)
 	}
@@ -92,9 +86,7 @@ func TestAUsersDecisionAboutAnIssueIsUpdatedWhenWritten(t *testing.T) {
 	issue.Status = reviewstate.IssueStatus(issue, review, at(5).Time)
 	issue.ObjectMeta = written(2, 9)
 	issue.Spec.Triage = v1alpha1.ReviewIssueTriage{UserStatus: v1alpha1.UserStatusMuted, By: "bob"}
-	if got := reviewstate.IssueStatus(issue, review, at(12).Time); !got.UpdatedAt.Equal(at(9)) {
-		t.Errorf("updated at %s, want %s", got.UpdatedAt, at(9))
-	}
+	harness.Same(t, "updated at", at(9), reviewstate.IssueStatus(issue, review, at(12).Time).UpdatedAt)
 }
 
 // An upgrade must not count as a decision.
@@ -126,9 +118,7 @@ func TestOpenIssuesThatAreDecidedCountTwice(t *testing.T) {
 	}
 	want := reviewstate.Counts{Closed: 1, Open: 5, OpenLow: 5, OpenMuted: 2, OpenConfirmed: 1}
 	harness.Same(t, "counts", want, got)
-	if sum := got.Plus(1, got).Plus(-1, got); sum != got {
-		t.Errorf("added and taken away: %+v", sum)
-	}
+	harness.Same(t, "added and taken away", got, got.Plus(1, got).Plus(-1, got))
 }
 
 func TestADecisionAboutAnIssueHasNoBasis(t *testing.T) {

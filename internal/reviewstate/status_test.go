@@ -41,9 +41,7 @@ func TestWhenAReviewWasUpdated(t *testing.T) {
 	}
 	for _, c := range cases {
 		got := reviewstate.ReviewStatus(&c.review, c.counts, at(c.now).Time)
-		if !got.UpdatedAt.Equal(at(c.want)) {
-			t.Errorf("%s: updated at %s, want %s", c.reason, got.UpdatedAt, at(c.want))
-		}
+		harness.Same(t, c.reason+": updated at", at(c.want), got.UpdatedAt)
 		if got.ObservedGeneration != c.review.Generation || reviewstate.CountsOf(&got) != c.counts {
 			t.Errorf("%s: %+v", c.reason, got)
 		}
@@ -68,9 +66,7 @@ func TestWhenAnIssueWasUpdated(t *testing.T) {
 		{"our clock is behind: it never goes back", v1alpha1.ReviewIssue{ObjectMeta: written(1, 5), Spec: shown, Status: settled}, twice, 7, 10},
 	}
 	for _, c := range cases {
-		if got := reviewstate.IssueStatus(&c.issue, c.review, at(c.now).Time); !got.UpdatedAt.Equal(at(c.want)) {
-			t.Errorf("%s: updated at %s, want %s", c.reason, got.UpdatedAt, at(c.want))
-		}
+		harness.Same(t, c.reason+": updated at", at(c.want), reviewstate.IssueStatus(&c.issue, c.review, at(c.now).Time).UpdatedAt)
 	}
 }
 
@@ -82,9 +78,8 @@ func TestWithoutItsReviewAnIssueStaysWhatItWas(t *testing.T) {
 	issue := v1alpha1.ReviewIssue{ObjectMeta: written(1, 5), Status: resolved}
 	harness.Same(t, "status", resolved, reviewstate.IssueStatus(&issue, nil, at(60).Time))
 	issue.Status = v1alpha1.ReviewIssueStatus{}
-	if got := reviewstate.IssueStatus(&issue, nil, at(60).Time).State; got != v1alpha1.ReviewIssueOpen {
-		t.Errorf("an issue of a review that was never there is %q, want open", got)
-	}
+	got := reviewstate.IssueStatus(&issue, nil, at(60).Time).State
+	harness.Same(t, "the state of an issue of a review that never existed", v1alpha1.ReviewIssueOpen, got)
 }
 
 // A status that is stored and read again must stay the same, or reconciles would never settle.

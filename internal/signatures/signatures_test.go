@@ -28,9 +28,7 @@ func TestSignatureOfTheStandard(t *testing.T) {
 	harness.Must(t, err)
 	harness.Same(t, "the header", "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=", Header(signed))
 	sum := sha256.Sum256([]byte(Header(signed)))
-	if signed[0].Digest() != hex.EncodeToString(sum[:]) {
-		t.Errorf("the digest is not that of what is sent")
-	}
+	harness.Same(t, "the digest of what is sent", hex.EncodeToString(sum[:]), signed[0].Digest())
 }
 
 func TestASecretIsReadInTheFormOfTheStandardAlone(t *testing.T) {
@@ -51,9 +49,7 @@ func TestASecretIsReadInTheFormOfTheStandardAlone(t *testing.T) {
 	}
 	for _, c := range cases {
 		_, err := ParseSecret(c.text)
-		if (err == nil) != (c.refused == "") || (err != nil && !strings.Contains(err.Error(), c.refused)) {
-			t.Errorf("%s: got %v, want %q", c.reason, err, c.refused)
-		}
+		harness.ErrorContains(t, c.reason, err, c.refused)
 	}
 }
 

@@ -118,8 +118,7 @@ func TestForgedTokensAreRefused(t *testing.T) {
 		return mac.Sum(nil)
 	}
 	none := func([]byte) []byte { return nil }
-	text, err := json.Marshal(payload(nil))
-	harness.Must(t, err)
+	text := harness.JSON(t, payload(nil))
 	twice := json.RawMessage(`{"sub":"x",` + string(text[1:]))
 
 	// The builder must be able to make a valid token, else the cases below prove nothing.

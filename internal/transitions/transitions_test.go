@@ -71,9 +71,7 @@ func TestRecordFillsInNumberAndTimeAndNothingElse(t *testing.T) {
 	want := updated
 	want.Seq, want.At = 2, at(5)
 	harness.Same(t, "record", want, h.Record(at(5), updated)[1])
-	if updated.Seq != 0 {
-		t.Error("the caller's value was changed")
-	}
+	harness.Same(t, "the number of the caller's value, which is not changed", int64(0), updated.Seq)
 }
 
 func TestATransitionIsNotDatedBeforeTheOneItFollows(t *testing.T) {

@@ -44,9 +44,7 @@ func TestPartsHoldTheSetWithinTheirBounds(t *testing.T) {
 		set := entries(c.n, c.length)
 		parts, lost, err := partsUpTo(most, maxSetComments, operation, set)
 		harness.Must(t, err)
-		if (lost > 0) != c.lost {
-			t.Errorf("%d of %d characters: %d lost", c.n, c.length, lost)
-		}
+		harness.Same(t, fmt.Sprintf("%d of %d characters: some are lost", c.n, c.length), c.lost, lost > 0)
 		var back []Entry
 		for i, part := range parts {
 			if len(part.Spec.Entries) > v1alpha1.MaxPartLength || part.Name != PartName("mute", i) || int(part.Spec.Index) != i {

@@ -2,7 +2,6 @@ package triageoperation
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -113,9 +112,7 @@ func TestADecisionRestsOnTheFactsThatWereSelected(t *testing.T) {
 	entry := NewEntry(selected)
 	scanned := selected.DeepCopy()
 	scanned.Spec.Details.Severity = v1alpha1.LevelHigh
-	if got := Plan(operation, &entry, scanned, time.Time{}, false).Triage["basis"]; got != entry.Facts {
-		t.Errorf("the decision rests on %v, want %v", got, entry.Facts)
-	}
+	harness.Same(t, "what the decision rests on", entry.Facts, Plan(operation, &entry, scanned, time.Time{}, false).Triage["basis"])
 }
 
 // A scan may give the name of an undecided finding without version or code to compare to another problem, which makes
@@ -255,18 +252,11 @@ func random(r *rand.Rand) v1alpha1.FindingTriage {
 	return triage
 }
 
-func merged(t *testing.T, triage v1alpha1.FindingTriage, changes map[string]any) (out v1alpha1.FindingTriage) {
+func merged(t *testing.T, triage v1alpha1.FindingTriage, changes map[string]any) v1alpha1.FindingTriage {
 	t.Helper()
-	before, err := json.Marshal(triage)
+	after, err := jsonpatch.MergePatch(harness.JSON(t, triage), harness.JSON(t, changes))
 	harness.Must(t, err)
-	patch, err := json.Marshal(changes)
-	harness.Must(t, err)
-	after, err := jsonpatch.MergePatch(before, patch)
-	if err == nil {
-		err = json.Unmarshal(after, &out)
-	}
-	harness.Must(t, err)
-	return out
+	return harness.Decoded[v1alpha1.FindingTriage](t, after)
 }
 
 func TestAnUndoGivesBackAnyDecisionToTheLetter(t *testing.T) {

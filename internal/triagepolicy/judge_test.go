@@ -44,9 +44,7 @@ func TestTheHighestPriorityDecidesAndThenTheName(t *testing.T) {
 	want := v1alpha1.FindingVerdict{
 		Policy: "b", UserStatus: "muted", Reason: "used-in-tests", Comment: "why", By: "ann",
 	}
-	if *verdict != want {
-		t.Errorf("got %+v", verdict)
-	}
+	harness.Same(t, "verdict", want, *verdict)
 }
 
 // Any number of costly policies take a bounded time for a verdict. Policies that are not evaluated
@@ -77,9 +75,7 @@ func TestPoliciesMaySpendSoMuchTogether(t *testing.T) {
 			t.Errorf("%s: tried: %+v", c.reason, trial)
 		}
 		decides := triagepolicy.First(append(slices.Clone(c.first), c.last), c.facts, now) != nil
-		if decides != (c.want == triagepolicy.Decides) {
-			t.Errorf("%s: it decides: %v", c.reason, decides)
-		}
+		harness.Same(t, c.reason+": it decides", c.want == triagepolicy.Decides, decides)
 	}
 	if failure := triagepolicy.Failure(last.Try(policies, long, now).Err); !strings.HasSuffix(failure, "spec.priority") {
 		t.Errorf("the status has no room for what to do: %s", failure)

@@ -1,7 +1,6 @@
 package webhooks
 
 import (
-	"encoding/json"
 	"testing"
 	"time"
 
@@ -56,8 +55,6 @@ func TestTheDataOfReviewsIssuesAndScans(t *testing.T) {
 			`{"scan_id":"a","uid":"u-1","seq":1,"repository_id":"shop","project_id":"api","tool":"gosec","category":"Code","outcome":{"to":"Failed"},"abandoned":true}`},
 	}
 	for _, c := range cases {
-		got, err := json.Marshal(c.data)
-		harness.Must(t, err)
-		harness.Same(t, c.reason, c.want, string(got))
+		harness.Same(t, c.reason, c.want, string(harness.JSON(t, c.data)))
 	}
 }

@@ -55,9 +55,7 @@ func entries(n int) []PageEntry {
 
 func entriesIn(t harness.T, page *v1alpha1.WebhookDelivery) []PageEntry {
 	t.Helper()
-	var content struct{ Data pageData }
-	harness.Must(t, json.Unmarshal([]byte(page.Spec.Payload), &content))
-	return content.Data.Findings
+	return harness.Decoded[struct{ Data pageData }](t, []byte(page.Spec.Payload)).Data.Findings
 }
 
 func TestTheDataOfAFinding(t *testing.T) {
@@ -81,10 +79,7 @@ func TestTheDataOfAFinding(t *testing.T) {
 		{"a decision, and not the comment", transition(v1alpha1.TransitionTriaged, "open", "muted"), `"user_status":{"from":"open","to":"muted"}}`},
 	}
 	for _, c := range cases {
-		got, err := json.Marshal(DataOfFinding(finding("f-1"), c.transition))
-		if diff := cmp.Diff(who+c.want, string(got)); err != nil || diff != "" {
-			t.Errorf("%s: %v\n%s", c.reason, err, diff)
-		}
+		harness.Same(t, c.reason, who+c.want, string(harness.JSON(t, DataOfFinding(finding("f-1"), c.transition))))
 	}
 }
 
@@ -257,10 +252,7 @@ func TestExamplesInTheDocs(t *testing.T) {
 		decoder := json.NewDecoder(strings.NewReader(example))
 		decoder.DisallowUnknownFields()
 		harness.NoError(t, kind.Type, decoder.Decode(&content))
-		again, err := json.Marshal(content)
-		if diff := cmp.Diff(example, string(again)); err != nil || diff != "" {
-			t.Errorf("%s: %v\n%s", kind.Type, err, diff)
-		}
+		harness.Same(t, kind.Type, example, string(harness.JSON(t, content)))
 		seen[kind.Type] = true
 	}
 	for _, kind := range []string{

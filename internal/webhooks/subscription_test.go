@@ -28,14 +28,10 @@ func TestServedAreTheOldest(t *testing.T) {
 		served[MaxServed-1].Name != fmt.Sprintf("e-%03d", MaxServed-2) {
 		t.Errorf("%d are served, from %s and %s to %s", len(served), served[0].Name, served[1].Name, served[len(served)-1].Name)
 	}
-	if few := Served(endpoints[:2]); len(few) != 2 {
-		t.Errorf("%d of 2 are served", len(few))
-	}
+	harness.Same(t, "served of 2", 2, len(Served(endpoints[:2])))
 	for i := range endpoints {
 		is := slices.ContainsFunc(served, func(e v1alpha1.WebhookEndpoint) bool { return e.Name == endpoints[i].Name })
-		if IsServed(&endpoints[i], endpoints) != is {
-			t.Errorf("%s: is among the served: %t", endpoints[i].Name, is)
-		}
+		harness.Same(t, endpoints[i].Name+": is among the served", is, IsServed(&endpoints[i], endpoints))
 	}
 }
 
@@ -126,9 +122,7 @@ func TestABacklogHoldsBackAllButSingleDecisions(t *testing.T) {
 			if c.single {
 				want = held.single
 			}
-			if got := HoldsBack(endpoint, c.change, c.by); got != want {
-				t.Errorf("%q, %s by %s: held back is %t", reason, c.change, c.by, got)
-			}
+			harness.Same(t, fmt.Sprintf("%q, %s by %s: held back", reason, c.change, c.by), want, HoldsBack(endpoint, c.change, c.by))
 		}
 	}
 }

@@ -80,13 +80,9 @@ func TestADeliveryIsVerifiedByItsPayloadAndASignatureInForce(t *testing.T) {
 	for _, c := range cases {
 		got := Verify(d, c.payload, c.signature, c.now)
 		harness.Same(t, c.reason, c.want, got)
-		if got.Valid() != (got == Verified) {
-			t.Errorf("%s: valid is %t", c.reason, got.Valid())
-		}
+		harness.Same(t, c.reason+": valid", got == Verified, got.Valid())
 	}
-	if got := Verify(newDelivery("x"), "x", second[0], noon); got != SignatureMismatch {
-		t.Errorf("of a delivery that was never sent: got %s", got)
-	}
+	harness.Same(t, "of a delivery that was never sent", SignatureMismatch, Verify(newDelivery("x"), "x", second[0], noon))
 }
 
 func TestEachStatusHasItsOwnMessage(t *testing.T) {
@@ -179,8 +175,6 @@ func FuzzVerify(f *testing.F) {
 		if got == Verified && (payload != d.Spec.Payload || !carries) {
 			t.Errorf("%q with %q is verified", payload, signature)
 		}
-		if got == Verified != got.Valid() {
-			t.Errorf("%s is valid: %t", got, got.Valid())
-		}
+		harness.Same(t, string(got)+": valid", got == Verified, got.Valid())
 	})
 }
