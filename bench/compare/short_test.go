@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -86,9 +85,8 @@ func TestOnlyKnownMeasurementsAreMade(t *testing.T) {
 		t.Errorf("got %v, %v", chosen, err)
 	}
 	o.only = []string{"wishes"}
-	if _, err := o.chosen(); err == nil || !strings.Contains(err.Error(), "wishes") || !strings.Contains(err.Error(), "settled") {
-		t.Errorf("a measurement that there is not: %v", err)
-	}
+	_, err = o.chosen()
+	harness.ErrorContains(t, "a measurement that does not exist", err, "wishes", "settled")
 }
 
 func TestFlagsOutOfRangeAreRefused(t *testing.T) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -46,8 +47,6 @@ func TestFindingsAreToldApartByTheTimeAtWhichTheyWereFound(t *testing.T) {
 		findings = append(findings, manyFinding{found: at.Add(time.Duration(second) * time.Second)})
 	}
 	for index, want := range map[int]int{0: 0, 1: 1, 2: 4, 3: 4, 4: 4, 5: 5} {
-		if got := from(findings, index); got != want {
-			t.Errorf("from %d on it is %d, want %d", index, got, want)
-		}
+		harness.Same(t, fmt.Sprintf("from %d on", index), want, from(findings, index))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/appsec-dev/findings-operator/bench/internal/report"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // One decision of a hundred that waits behind the import is enough.
@@ -38,13 +39,9 @@ func TestADecisionThatWaitsBehindAnImportMissesTheTarget(t *testing.T) {
 			}
 		}
 	}
-	if len(section.Rows) != len(want) {
-		t.Errorf("got %d figures, want %d", len(section.Rows), len(want))
-	}
+	harness.Same(t, "figures", len(want), len(section.Rows))
 	counts := section.Tables[0].Rows[len(delays)]
-	if got := counts[len(counts)-1]; got != "1,234" {
-		t.Errorf("the decision was overtaken by %s deliveries, want 1,234", got)
-	}
+	harness.Same(t, "deliveries that overtook the decision", "1,234", counts[len(counts)-1])
 }
 
 func TestOnlyTheFirstExpectedArrivalCounts(t *testing.T) {
@@ -63,7 +60,6 @@ func TestOnlyTheFirstExpectedArrivalCounts(t *testing.T) {
 		t.Errorf("an arrival at %v counts, from before it was expected", at)
 	}
 	a.patience = time.Nanosecond
-	if _, err := early(t.Context()); err == nil || !strings.Contains(err.Error(), "a test has not brought early") {
-		t.Errorf("an arrival that does not come: got %v", err)
-	}
+	_, err := early(t.Context())
+	harness.ErrorContains(t, "an arrival that does not come", err, "a test has not brought early")
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"sync"
 	"testing"
@@ -41,20 +42,14 @@ func TestCallersHaveNumbersOfTheirOwn(t *testing.T) {
 		return nil
 	})
 	harness.Must(t, err)
-	if got := len(seen) - callers; got != sample.Operations {
-		t.Errorf("%d calls after each caller's first are counted as %d", got, sample.Operations)
-	}
+	harness.Same(t, "what is counted, the calls after each caller's first", len(seen)-callers, sample.Operations)
 }
 
 func TestAHistogramSaysBelowWhichBoundAPartIs(t *testing.T) {
 	before := histogram{{0.001, 10}, {0.01, 10}, {math.Inf(1), 10}}
 	h := histogram{{0.001, 60}, {0.01, 109}, {math.Inf(1), 110}}.less(before)
 	for quantile, want := range map[float64]string{0.5: "below 1.0 ms", 0.99: "below 10.0 ms", 1: "more than 0.01 s"} {
-		if got := h.at(quantile); got != want {
-			t.Errorf("%v of all are %q, not %q", quantile, got, want)
-		}
+		harness.Same(t, fmt.Sprintf("what %v of all are", quantile), want, h.at(quantile))
 	}
-	if got := before.less(before).at(0.5); got != "-" {
-		t.Errorf("half of nothing is %q", got)
-	}
+	harness.Same(t, "half of nothing", "-", before.less(before).at(0.5))
 }

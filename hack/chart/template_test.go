@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 const role = `# Why.
@@ -57,16 +59,8 @@ func TestManifestsBecomeTemplates(t *testing.T) {
 			t.Errorf("%s: %v", test.reason, err)
 			continue
 		}
-		for _, want := range test.want {
-			if !strings.Contains(got, want) {
-				t.Errorf("%s: %q is not in\n%s", test.reason, want, got)
-			}
-		}
-		for _, not := range test.not {
-			if strings.Contains(got, not) {
-				t.Errorf("%s: %q is in\n%s", test.reason, not, got)
-			}
-		}
+		harness.Contains(t, test.reason, got, test.want...)
+		harness.Lacks(t, test.reason, got, test.not...)
 	}
 }
 

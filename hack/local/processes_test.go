@@ -84,9 +84,7 @@ func TestChildrenAreStoppedLastStartedFirst(t *testing.T) {
 		g.Eventually(func() string { return lastLine(o.state("logs", name+".log")) }).WithTimeout(settleTimeout).Should(Equal("ready"))
 	}
 	g.Expect(s.stopAll()).To(Succeed())
-	content, err := os.ReadFile(ends)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(strings.Fields(string(content))).To(Equal([]string{"third", "second", "first"}))
+	g.Expect(strings.Fields(harness.File(t, ends))).To(Equal([]string{"third", "second", "first"}))
 }
 
 func TestAFolderIsRunByOneProcessAtATime(t *testing.T) {

@@ -163,8 +163,6 @@ func TestADisabledKeyIsSaidToBeAndHowToEnableIt(t *testing.T) {
 		{&samples{}, `kubectl patch apikey sample --namespace "$FINDINGS_NAMESPACE"`},
 		{&samples{token: "secret"}, "Authorization: Bearer secret"},
 	} {
-		if text := howToCall(o, "http://127.0.0.1:8080", c.made, time.Second); !strings.Contains(text, c.want) {
-			t.Errorf("want %q in:\n%s", c.want, text)
-		}
+		harness.Contains(t, "how to call", howToCall(o, "http://127.0.0.1:8080", c.made, time.Second), c.want)
 	}
 }

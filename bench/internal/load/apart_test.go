@@ -31,9 +31,7 @@ func TestConnectionsApartShareNoRequest(t *testing.T) {
 	_, err := Run(t.Context(), job)
 	harness.Must(t, err)
 	for path, from := range by {
-		if len(from) != 1 {
-			t.Errorf("%s was sent over %d connections", path, len(from))
-		}
+		harness.Same(t, "connections over which "+path+" was sent", 1, len(from))
 	}
 	job.Target.Requests = job.Target.Requests[:requests-1]
 	if _, err := Run(t.Context(), job); err == nil {

@@ -54,9 +54,7 @@ func TestAnswersAreCountedToTheirEnd(t *testing.T) {
 			t.Errorf("%s: %+v", c.form, sample)
 		}
 		// The first answer on each connection arrives before the clock starts.
-		if want := int(served.Load()) - 2; sample.Operations != want {
-			t.Errorf("%s: %d answers were counted of %d", c.form, sample.Operations, want)
-		}
+		harness.Same(t, c.form+": answers that are counted", int(served.Load())-2, sample.Operations)
 	}
 }
 

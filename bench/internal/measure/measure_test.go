@@ -30,12 +30,8 @@ func TestARatioIsTheMedianOfTheRounds(t *testing.T) {
 	var order []string
 	results, err := Rounds(t.Context(), Plan{Rounds: 3}, taking("fast", &order, 400, 20, 200), taking("slow", &order, 100, 10, 20))
 	harness.Must(t, err)
-	if got := results.Ratio("fast", "slow"); got != (Ratio{Median: 4, Least: 2, Most: 10}) {
-		t.Errorf("got %+v", got)
-	}
-	if got := results.Rate("slow"); got != 20 {
-		t.Errorf("the slow one's rate is %v", got)
-	}
+	harness.Same(t, "the ratio", Ratio{Median: 4, Least: 2, Most: 10}, results.Ratio("fast", "slow"))
+	harness.Same(t, "the slow one's rate", 20.0, results.Rate("slow"))
 }
 
 // A side that leaves work behind would slow down a side that always follows it.
@@ -46,9 +42,8 @@ func TestNoSideAlwaysFollowsTheSameOther(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		sides = append(sides, taking(name, &order, 1, 1, 1, 1, 1, 1, 1))
 	}
-	if _, err := Rounds(t.Context(), Plan{Rounds: rounds}, sides...); err != nil {
-		t.Fatal(err)
-	}
+	_, err := Rounds(t.Context(), Plan{Rounds: rounds}, sides...)
+	harness.Must(t, err)
 	follows := map[string]map[string]bool{"a": {}, "b": {}, "c": {}}
 	for i := 1; i < len(order); i++ {
 		follows[order[i]][order[i-1]] = true
@@ -58,9 +53,7 @@ func TestNoSideAlwaysFollowsTheSameOther(t *testing.T) {
 		if len(before) < len(sides)-1 {
 			t.Errorf("%s comes after %v alone: %v", name, before, order)
 		}
-		if turns := strings.Count(strings.Join(order, ""), name); turns != rounds+1 {
-			t.Errorf("%s had %d turns in %d rounds and the one before", name, turns, rounds)
-		}
+		harness.Same(t, "turns of "+name+", with the round before", rounds+1, strings.Count(strings.Join(order, ""), name))
 	}
 }
 
@@ -70,9 +63,8 @@ func TestATurnBeginsWhenItMay(t *testing.T) {
 		order = append(order, "may")
 		return nil
 	}}
-	if _, err := Rounds(t.Context(), plan, taking("a", &order, 1, 1), taking("b", &order, 1, 1)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := Rounds(t.Context(), plan, taking("a", &order, 1, 1), taking("b", &order, 1, 1))
+	harness.Must(t, err)
 	for i, event := range order {
 		if (event == "may") != (i%2 == 0) {
 			t.Errorf("not each turn waited: %v", order)
@@ -98,9 +90,7 @@ func TestABusyProcessIsWaitedFor(t *testing.T) {
 		return map[int]time.Duration{pids[0]: used, pids[1]: 0}
 	}
 	harness.Must(t, awaitIdle(t.Context(), []int{1, 2}, busyTwice))
-	if asked != 4 {
-		t.Errorf("it was asked %d times: before, twice while busy, and once when idle", asked)
-	}
+	harness.Same(t, "times it was asked: before, twice while busy, and once when idle", 4, asked)
 }
 
 func TestASideThatFailsEndsTheComparison(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -72,9 +71,7 @@ func get(t *testing.T, handler http.Handler, path string) []byte {
 
 func list(t *testing.T, handler http.Handler, path string) page {
 	t.Helper()
-	var p page
-	harness.Must(t, json.Unmarshal(get(t, handler, path), &p))
-	return p
+	return harness.Decoded[page](t, get(t, handler, path))
 }
 
 func TestItAnswersWithTheRowsItWasGivenPageByPage(t *testing.T) {
@@ -116,8 +113,6 @@ func TestItAnswersWithTheRowsItWasGivenPageByPage(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/v2/issues/i-1", "/v2/projects/p", "/v2/findings/x-007"} {
-		if got := string(get(t, handler, path)); !strings.Contains(got, `"id":`) {
-			t.Errorf("%s: %s", path, got)
-		}
+		harness.Contains(t, path, string(get(t, handler, path)), `"id":`)
 	}
 }
