@@ -33,6 +33,7 @@ func TestBombs(t *testing.T) {
 		"a hierarchy of a rule":  {driver(`{"id":"x"}`) + results(`{"ruleId":"`+strings.Repeat("/", 60_000)+`"}`, 200), ""},
 		"weaknesses of a rule":   {driver(`{"id":"R","properties":{"tags":[`+tags(100_000)+`]}}`) + results(`{"ruleId":"R"}`, 500), ""},
 		"ids of a rule":          {driver(`{"id":"`+long(60_000)+`","name":"CVE-2020-1234","properties":{"tags":[`+many(`"`+long(60_000)+`"`, 60)+`]}}`) + results(`{"ruleIndex":0,"locations":[{"logicalLocations":[`+many(`{"name":"a@1"}`, 16)+`]}]}`, 5_000), ""},
+		"long tags of a rule":    {driver(`{"id":"R","properties":{"tags":[`+many(`"`+strings.Repeat("informational", 200)+`"`, maxValues)+`]}}`) + results(`{"ruleId":"R"}`, 100_000), ""},
 		"weaknesses in a text":   {driver(`{"id":"R","properties":{"cwe":[`+many(`"a"`, 500_000)+`]}}`) + results(`{"ruleId":"R"}`, 2), ""},
 		"a long base":            {driver("") + `"originalUriBaseIds":{"B":{"uri":"` + long(3<<20) + `/"}},` + results(`{"ruleId":"R","locations":[{"physicalLocation":{"artifactLocation":{"uri":"x","uriBaseId":"B"}}}]}`, 5_000), ""},
 		"a long artifact":        {driver("") + `"artifacts":[{"location":{"uri":"` + long(3<<20) + `"}}],` + results(`{"ruleId":"R","locations":[{"physicalLocation":{"artifactLocation":{"index":0}}}]}`, 5_000), ""},
@@ -82,7 +83,13 @@ func TestWhatUnfoldsTooFarIsRefused(t *testing.T) {
 		}
 		return `"results":[` + strings.TrimSuffix(out.String(), ",") + `]`
 	}
+	byID := func(text, message string, n int) string {
+		return `"tool":{"driver":{"name":"t","rules":[{"id":"R","messageStrings":{"m":{"text":"` + text + `"}}}]}},` +
+			`"results":[` + many(`{"ruleId":"R","message":{"id":"m"`+message+`}}`, n) + `]`
+	}
 	for name, document := range map[string]string{
+		"messages by id":             byID(strings.Repeat("a", 60_000), "", 100),
+		"emptied messages by id":     byID(strings.Repeat("{0}", 20_000), `,"arguments":[""]`, 100),
 		"messages":                   `"results":[` + many(`{"ruleId":"R","message":{"text":"{0}{0}{0}{0}{0}{0}{0}{0}","arguments":["`+strings.Repeat("a", 4000)+`"]}}`, 500) + `]`,
 		"the paths of results":       onBases + results(`"uri":"a/../%d","uriBaseId":"0"`),
 		"the paths of scanned files": onBases + `"results":[],"artifacts":[` + many(`{"location":{"uri":"a","uriBaseId":"0"},"roles":["analysisTarget"]}`, 2_000) + `]`,
@@ -92,6 +99,8 @@ func TestWhatUnfoldsTooFarIsRefused(t *testing.T) {
 		_, err := Parse(strings.NewReader(file(document)), Options{Limits: limits})
 		harness.ErrorContains(t, name, err, "unfold")
 	}
+	_, err := Parse(strings.NewReader(file(byID(strings.Repeat("a", spareMessage), "", 10_000))), Options{Limits: limits})
+	harness.NoError(t, "messages by id as long as those of most tools", err)
 }
 
 func TestAPathIsComparedWithAFewRoots(t *testing.T) {

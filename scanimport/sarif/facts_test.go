@@ -144,6 +144,7 @@ func TestScoreAndTheToolsOwnWord(t *testing.T) {
 		"CVSS":                  {"the score says nothing", `"properties":{"security-severity":"null","cvssv3_baseScore":7.5}`, ``, "7.5", ""},
 		"nothing known":         {"0 is what tools write for unknown", `"properties":{"security-severity":"0.0"}`, ``, "", ""},
 		"out of range":          {"it is no such score", `"properties":{"security-severity":"75"}`, ``, "", ""},
+		"a score of 66 digits":  {"no tool writes one, and each result would read it again", `"properties":{"security-severity":"7.5` + strings.Repeat("0", 64) + `"}`, ``, "", ""},
 		"a word for a score":    {"it is the tool's", `"properties":{"security-severity":"HIGH"}`, ``, "", "HIGH"},
 		"a tag":                 {"gosec and Trivy give one", `"properties":{"tags":["security","MEDIUM"]}`, `"level":"error"`, "", "MEDIUM"},
 		"the rule's help":       {"gosec", `"help":{"text":"x\nSeverity: LOW\nConfidence: HIGH"}`, ``, "", "LOW"},

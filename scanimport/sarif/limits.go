@@ -51,6 +51,9 @@ const (
 	// byte of the file. Those of real results take less than one.
 	spareLists   = 32 << 20
 	listsPerByte = 2
+	// spareMessage is how many bytes of a rule's message each result that refers to it by id may use for free: those of
+	// most tools are shorter.
+	spareMessage = 512
 	// maxLevels bounds how many levels of a hierarchical rule id are looked up.
 	maxLevels = 16
 )

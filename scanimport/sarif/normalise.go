@@ -297,6 +297,7 @@ func (n *normaliser) message(m wireMessage, strs map[string]string) string {
 	out := FirstOf(string(m.Text), string(m.Markdown))
 	if out == "" && m.ID != "" {
 		out = strs[string(m.ID)]
+		n.expanded.spend(max(0, len(out)-spareMessage)) // it is searched for facts again
 	}
 	if len(m.Arguments) == 0 {
 		return out

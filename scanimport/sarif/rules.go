@@ -96,10 +96,10 @@ func newRule(w *wireRule) *Rule {
 		HelpURI:          string(w.HelpURI),
 		Precision:        string(w.Properties.Precision),
 		level:            string(w.DefaultConfiguration.Level),
-		securitySeverity: string(w.Properties.SecuritySeverity),
-		severityWord: FirstOf(string(w.Properties.Severity), string(w.Properties.IssueSeverity),
-			string(w.Properties.CVSS4Severity), string(w.Properties.CVSS3Severity), string(w.Properties.CVSS2Severity)),
-		problemSeverity: string(w.Properties.ProblemSeverity),
+		securitySeverity: rating(w.Properties.SecuritySeverity),
+		severityWord: FirstOf(rating(w.Properties.Severity), rating(w.Properties.IssueSeverity),
+			rating(w.Properties.CVSS4Severity), rating(w.Properties.CVSS3Severity), rating(w.Properties.CVSS2Severity)),
+		problemSeverity: rating(w.Properties.ProblemSeverity),
 		messages:        make(map[string]string, len(w.MessageStrings)),
 	}
 	if rule.helpMarkdown = string(w.Help.Markdown); rule.helpMarkdown == rule.Help {
@@ -109,7 +109,7 @@ func newRule(w *wireRule) *Rule {
 		rule.Tags = append(rule.Tags, string(tag))
 	}
 	for _, cvss := range []text{w.Properties.CVSS4, w.Properties.CVSS3, w.Properties.CVSS2} {
-		rule.cvss = append(rule.cvss, string(cvss))
+		rule.cvss = append(rule.cvss, rating(cvss))
 	}
 	for _, purl := range w.Properties.PURLs {
 		if found := parsePURL(string(purl)); found != nil {
@@ -124,6 +124,15 @@ func newRule(w *wireRule) *Rule {
 	}
 	rule.CWEs = ruleCWEs(w)
 	return rule
+}
+
+// rating returns a rule's score or word for the severity; "" if it is too long for one, because it is read again for
+// each result.
+func rating(t text) string {
+	if s := strings.TrimSpace(string(t)); len(s) <= maxWord {
+		return s
+	}
+	return ""
 }
 
 // reference returns the rule of a reference without an id; nil if it is not described.

@@ -142,7 +142,7 @@ func toolSeverity(wire *wireResult, rule *Rule, message string) string {
 		rule.severityWord, rule.labelled()["severity"],
 	}
 	for _, tag := range rule.Tags {
-		if severityTag.MatchString(tag) {
+		if len(tag) <= maxWord && severityTag.MatchString(tag) {
 			words = append(words, tag)
 		}
 	}

@@ -85,6 +85,10 @@ func sarifBombs() []bomb {
 			argument, place := strings.Repeat("a", 60_000), strings.Repeat("{0}", 20_000)
 			return sarifFile(`"results":[` + repeated(`{"ruleId":"R","message":{"text":"`+place+`","arguments":["`+argument+`"]}}`, n) + `]`)
 		}, ""},
+		{"a long message by id", func(n int) string {
+			return sarifFile(`"tool":{"driver":{"name":"bomb","rules":[{"id":"R","messageStrings":{"m":{"text":"` + strings.Repeat("{0}", 20_000) + `"}}}]}},"results":[` +
+				repeated(`{"ruleId":"R","message":{"id":"m","arguments":[""]}}`, min(n, 4<<20)) + `]`)
+		}, "unfold to more than"},
 		{"a long base for each", func(n int) string {
 			return sarifFile(`"originalUriBaseIds":{"B":{"uri":"` + strings.Repeat("b", 3<<20) + `/"}},"results":[` + repeated(located(`{"uri":"x","uriBaseId":"B"}`), min(n, 1<<20)) + `]`)
 		}, ""},
