@@ -71,10 +71,12 @@ type APIKeySpec struct {
 	// Default: 90 days after the issue, or the organization's maximum if that is less.
 	// +optional
 	ExpiresAt *Time `json:"expiresAt,omitempty"`
-	// scopes are what the key may do, for example [findings:read, repos:read]. At most 16. A key that
-	// lists none has findings:read, findings:triage, repos:read, reviews:read and webhooks:verify; every other
-	// scope must be listed. To write policies, list findings:triage beside policies:write.
+	// scopes are what the key may do, for example [findings:read, repos:read]. 1 to 16. A key without this
+	// list has findings:read, findings:triage, repos:read, reviews:read and webhooks:verify; every other scope must be
+	// listed. An empty list and the removal of the list are refused: set disabled to take all rights away. To write
+	// policies, list findings:triage beside policies:write.
 	// +listType=set
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	Scopes []Scope `json:"scopes,omitempty"`
@@ -187,6 +189,7 @@ type PreviousToken struct {
 // +kubebuilder:printcolumn:name="Scopes",type=string,priority=1,JSONPath=`.spec.scopes`
 // +kubebuilder:selectablefield:JSONPath=`.spec.disabled`
 // +kubebuilder:selectablefield:JSONPath=`.status.keyID`
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.spec) || !has(oldSelf.spec.scopes) || size(oldSelf.spec.scopes) == 0 || has(self.spec) && has(self.spec.scopes)",fieldPath=".spec.scopes",message="must not be removed: without the list the key has five scopes. List what the key may do, or set disabled"
 type APIKey struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

@@ -85,8 +85,9 @@ type WebhookEndpointSpec struct {
 	// +required
 	URL string `json:"url"`
 	// events that are sent: types or groups of types, for example ["finding.*", "scan.completed"].
-	// At most 16. Default: all.
+	// 1 to 16. Default: all. An empty list is refused: set disabled to send none.
 	// +listType=set
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	Events []WebhookEventPattern `json:"events,omitempty"`

@@ -115,6 +115,8 @@ var rulesAtCreate = []struct {
 	{"endpoint: rotation of a Secret of one's own", endpoint, edit{"spec.rotation": map[string]any{"serial": int64(1)}, "spec.secretRef": map[string]any{"name": "mine"}},
 		"rotation is for the Secret that is made for the endpoint", "it may be someone else's, and declared elsewhere"},
 	{"negative overlap", key, edit{"spec.rotation": map[string]any{"serial": int64(1), "overlap": "-1s"}}, "overlap must be hours, minutes and seconds between", "no one can mean it"},
+	{"key with an empty list of scopes", key, edit{"spec.scopes": []any{}}, "at least 1 item", "without the list it has five"},
+	{"endpoint with an empty list of events", endpoint, edit{"spec.events": []any{}}, "at least 1 item", "without the list it gets all"},
 	{"clone URL with a user", repository, edit{"spec.cloneURL": "ssh://git@example.com/a.git"}, "", "a user's name is no secret"},
 	{"clone URL with a password", repository, edit{"spec.cloneURL": "https://u:p@example.com/a.git"}, "cloneURL must hold no credentials", "everyone who reads the resource would read it"},
 	{"clone URL with a token", repository, edit{"spec.cloneURL": "HTTPS://ghp_x@github.com/a/b.git"}, "cloneURL must hold no credentials", "a token is written as the user's name"},
@@ -258,6 +260,11 @@ var rulesAtUpdate = []struct {
 	{"issue seen in one more commit", issue, nil, edit{"spec.seenInCommits": []any{"abc", "def"}}, "", "the next commit shows it too"},
 	{"issue without a review", issue, nil, edit{"spec.reviewRef": nil}, "spec.reviewRef: Required", "taken away, it could be added anew with another value"},
 	{"issue without a spec", issue, nil, edit{"spec": nil}, "spec: Required", "with the spec every rule in it would go"},
+	{"key without its last scope", key, edit{"spec.scopes": []any{"findings:import"}}, edit{"spec.scopes": []any{}}, "at least 1 item", "it would have five"},
+	{"key without its list of scopes", key, edit{"spec.scopes": []any{"findings:import"}}, edit{"spec.scopes": nil}, "must not be removed", "a server-side apply of an empty list removes it"},
+	{"key without its list of scopes and its spec", key, edit{"spec.scopes": []any{"findings:import"}}, edit{"spec": nil}, "must not be removed", "with the spec every rule in it would go"},
+	{"key whose scopes are listed", key, nil, edit{"spec.scopes": []any{"findings:import"}}, "", "it had the five before"},
+	{"endpoint without its last event", endpoint, edit{"spec.events": []any{"finding.*"}}, edit{"spec.events": []any{}}, "at least 1 item", "it would get all"},
 	{"operation on others", operation, nil, edit{"spec.select.rule": "G2"}, "select, set and undo are immutable", "somebody has seen what it does"},
 	{"operation that decides otherwise", operation, edit{"spec.commit": true}, edit{"spec.set.userStatus": "active"}, "select, set and undo are immutable", "somebody has seen what it does"},
 	{"operation that undoes instead", operation, edit{"spec.commit": true}, edit{"spec": map[string]any{"undo": "x", "commit": true}}, "select, set and undo are immutable", "somebody has seen what it does"},
@@ -322,15 +329,18 @@ func wantAnswer(t *testing.T, err error, refused, reason string) {
 
 // What an earlier version stored stays writable.
 func TestWhatARuleWouldRefuseStaysWritable(t *testing.T) {
+	acceptAllKinds(t)
 	for path, tc := range map[string]struct {
 		object func() client.Object
-		stored string
-		other  string
+		stored any
+		other  edit
 	}{
-		"spec.url":             {repository, "https://u:p@example.com/a", "spec.summary"},
-		"spec.cloneURL":        {repository, "https://ghp_x@github.com/a/b.git", "spec.summary"},
-		"spec.lastCommit.link": {repository, "https://ghp_x@github.com/a/b/commit", "spec.lastCommit.hash"},
-		"spec.relativePath":    {project, "../billing", "spec.owner"},
+		"spec.url":             {repository, "https://u:p@example.com/a", edit{"spec.summary": "other"}},
+		"spec.cloneURL":        {repository, "https://ghp_x@github.com/a/b.git", edit{"spec.summary": "other"}},
+		"spec.lastCommit.link": {repository, "https://ghp_x@github.com/a/b/commit", edit{"spec.lastCommit.hash": "other"}},
+		"spec.relativePath":    {project, "../billing", edit{"spec.owner": "other"}},
+		"spec.scopes":          {key, []any{}, edit{"spec.disabled": true}},
+		"spec.events":          {endpoint, []any{}, edit{"spec.disabled": true}},
 	} {
 		object := content(t, tc.object())
 		object.SetName("before-" + strings.ToLower(path[len("spec."):]))
@@ -339,11 +349,17 @@ func TestWhatARuleWouldRefuseStaysWritable(t *testing.T) {
 		edit{path: tc.stored}.apply(live.Object)
 		harness.Must(t, env.PutIntoEtcd(t.Context(), kube.Resource(live.GetKind()), "default", live.GetName(), harness.JSON(t, live)))
 		live = env.Stored(t, live)
-		edit{tc.other: "other"}.apply(live.Object)
+		tc.other.apply(live.Object)
 		harness.NoError(t, path+": another field", env.Client.Update(t.Context(), live))
-		edit{"status.updatedAt": at}.apply(live.Object)
+		edit{"status.observedGeneration": int64(1)}.apply(live.Object)
 		harness.NoError(t, path+": the status", controller(t).Status().Update(t.Context(), live))
-		edit{path: tc.stored + "/c"}.apply(live.Object)
+		text, is := tc.stored.(string)
+		if !is { // no other list is empty
+			edit{path: nil}.apply(live.Object)
+			harness.NoError(t, path+": without the list", env.Client.Update(t.Context(), live))
+			continue
+		}
+		edit{path: text + "/c"}.apply(live.Object)
 		if err := env.Client.Update(t.Context(), live, client.DryRunAll); !apierrors.IsInvalid(err) {
 			t.Errorf("%s: another such value: %v", path, err)
 		}

@@ -57,6 +57,9 @@ func violations(schema *apiextensionsv1.JSONSchemaProps, path string) []violatio
 		}
 	case "array":
 		add("maxItems", slices.Repeat([]any{filler(schema.Items.Schema)}, int(*schema.MaxItems)+1))
+		if schema.MinItems != nil {
+			add("minItems", []any{})
+		}
 		out = append(out, violations(schema.Items.Schema, path)...)
 	case "object":
 		if schema.AdditionalProperties != nil {
