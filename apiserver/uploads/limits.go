@@ -132,8 +132,8 @@ type hold struct {
 	taken        int64
 }
 
-// take reserves n more bytes. It reserves nothing beyond the organization's share, because the reader refuses an upload
-// that is too large by itself.
+// take reserves n more bytes. It reserves nothing beyond the organization's share: the reader refuses an upload that is
+// too large by itself, and one with many small results and rules is to be accepted.
 func (h *hold) take(n int) error {
 	if h.taken+int64(n) > h.memory.limits.share() {
 		return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/slots"
+	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -55,6 +56,24 @@ func TestAFileWithTooManyScansIsToBeSplitBetweenScans(t *testing.T) {
 	file := strings.NewReader(`{"version":"2.1.0","runs":[` + strings.Join(runs, ",") + `]}`)
 	_, err := s.read(&Request{Body: file}, &hold{memory: &memory{limits: DefaultLimits, taken: map[string]int64{}}})
 	harness.ErrorContains(t, "33 tools", err, "keep the results of each scan in one file")
+}
+
+// A file of 100,000 empty results has 1.5 MB and takes 200 MB of memory.
+func TestSmallResultsAndRulesReserveTheMemoryThatTheyTake(t *testing.T) {
+	s := &Service{limits: DefaultLimits, metrics: newMetrics(prometheus.NewRegistry())}
+	many := func(entry string) string { return strings.TrimSuffix(strings.Repeat(entry+",", 1_000), ",") }
+	for what, run := range map[string]string{
+		"results": `"tool":{"driver":{"name":"t"}},"results":[` + many(`{"ruleId":"R"}`) + `]`,
+		"rules":   `"tool":{"driver":{"name":"t","rules":[` + many(`{"id":"R"}`) + `]}},"results":[]`,
+	} {
+		file := `{"version":"2.1.0","runs":[{` + run + `}]}`
+		held := &hold{memory: &memory{limits: DefaultLimits, taken: map[string]int64{}}}
+		_, err := s.read(&Request{Body: strings.NewReader(file)}, held)
+		harness.NoError(t, what, err)
+		if least := int64(1_000 * sarif.MinEntry); held.taken < least || held.taken > least+int64(len(file)) {
+			t.Errorf("1,000 small %s in a file of %d bytes reserve %d bytes, want %d and what is around them", what, len(file), held.taken, least)
+		}
+	}
 }
 
 // A client of REST may not have the plugin, which takes several files at once.

@@ -51,7 +51,7 @@ func (s *Service) read(request *Request, held *hold) ([]*importer.Batch, error) 
 	}
 	limits := sarif.DefaultLimits
 	limits.Bytes = min(limits.Bytes, s.limits.share())
-	options := sarif.Options{Limits: limits, SourceRoot: request.SourceRoot}
+	options := sarif.Options{Limits: limits, SourceRoot: request.SourceRoot, Reserve: held.take}
 	if request.Settings != nil {
 		options.LateSourceRoot = request.settle
 	}

@@ -117,6 +117,10 @@ func shorten(s string, most int) string {
 	return strings.Clone(strings.ToValidUTF8(s[:most], ""))
 }
 
+// MinEntry is a third of the memory that a result or rule takes while a file is read, even if it is empty, in bytes:
+// usual files take about three times their size.
+const MinEntry = 640
+
 // reportLess is the advice in errors about files that are too large.
 const reportLess = "have the scanner report less, or split the file and pass all parts to one command of kubectl " +
 	"findings: what an import does not contain counts as fixed"

@@ -23,6 +23,9 @@ type Options struct {
 	SourceRoot string
 	// LateSourceRoot returns the SourceRoot after the whole file was read; nil: use SourceRoot.
 	LateSourceRoot func() (string, error)
+	// Reserve is called for each result and each rule of fewer than MinEntry bytes, with the number of missing ones. Its
+	// error refuses the file. nil: not called.
+	Reserve func(bytes int) error
 }
 
 // Parse reads one file. The error explains to users why the file is refused, without naming the file.
@@ -33,7 +36,8 @@ func Parse(r io.Reader, options Options) (*Log, error) {
 	// A byte order mark decides the encoding: PowerShell writes UTF-16, .NET writes UTF-8 with a mark.
 	decoded := transform.NewReader(r, unicode.BOMOverride(transform.Nop))
 	bounded := &boundedReader{source: decoded, limits: options.Limits}
-	p := &parser{decoder: json.NewDecoder(bounded), source: bounded, limits: options.Limits, rules: maxRules}
+	p := &parser{decoder: json.NewDecoder(bounded), source: bounded, limits: options.Limits, rules: maxRules,
+		reserve: options.Reserve}
 	if err := p.file(); err != nil {
 		if bounded.violation != nil {
 			err = bounded.violation
@@ -100,6 +104,8 @@ type parser struct {
 	held int64
 	// rules is how many more rules are allowed.
 	rules int
+	// reserve is Options.Reserve.
+	reserve func(bytes int) error
 }
 
 func (p *parser) file() error {
@@ -197,6 +203,9 @@ func (p *parser) result(run *wireRun) error {
 	}
 	var raw json.RawMessage
 	if err := p.decoder.Decode(&raw); err != nil {
+		return err
+	}
+	if err := p.fill(int64(len(raw))); err != nil {
 		return err
 	}
 	var result wireResult
@@ -299,6 +308,14 @@ func (p *parser) hold(bytes int64) error {
 			"that. Have the scanner report less", most>>20)
 	}
 	return nil
+}
+
+// fill reserves what a result or rule of that many bytes lacks of MinEntry.
+func (p *parser) fill(bytes int64) error {
+	if p.reserve == nil || bytes >= MinEntry {
+		return nil
+	}
+	return p.reserve(int(MinEntry - bytes))
 }
 
 // each reads a list entry by entry; read also counts the lists within an entry. Any other value counts as missing.
@@ -428,7 +445,11 @@ func (p *parser) component(into *wireComponent) error {
 				return fmt.Errorf("more than %d rules: no scanner has them", maxRules)
 			}
 			var rule wireRule
+			before := p.decoder.InputOffset()
 			if err := p.decode(name, &rule); err != nil {
+				return err
+			}
+			if err := p.fill(p.decoder.InputOffset() - before); err != nil {
 				return err
 			}
 			rule.trim()
