@@ -39,15 +39,15 @@ answer=$work/answer
 header="Authorization: Bearer $FINDINGS_API_KEY"
 service="the service at ${FINDINGS_URL##*@}" # without a password
 
-begun=$(date +%s)
-# patient reports whether WAIT is not over yet.
+# patient reports whether WAIT is not over yet: once for a place, and once for the end of the import.
 patient() { [ $(($(date +%s) - begun)) -lt "${WAIT:-2400}" ]; }
+begun=$(date +%s)
 
 # encode prints a text as it is written in a query.
 encode() { printf %s "$1" | od -An -v -tx1 | tr -d ' \n' | sed 's/../%&/g'; }
 
 # call sends a request to an address, with more options of curl, and keeps the answer. What the service is asked for may
-# be asked for again: RETRIES times after a lost connection or an error that passes, and after 429 until WAIT is over,
+# be asked for again: RETRIES times after a lost connection or a temporary error, and after 429 until WAIT is over,
 # because the places for uploads may be taken for long. curl reads the header and the address, which may contain a
 # password, from its standard input: other users of the machine see arguments, and a job that is killed leaves its files
 # behind. Messages name the address as $service.
@@ -64,7 +64,8 @@ call() {
     [ "$code" = 429 ] && patient
   do
     say "$service answered 429, trying again in a minute: $(cat "$answer")"
-    sleep 60 # no window of the rate limit is longer
+    sleep 60 & # no window of the rate limit is longer
+    wait $!    # in the foreground it would delay the trap
   done
   case $code in
   2??) ;;
@@ -110,6 +111,7 @@ upload() {
   call "$FINDINGS_URL/v2/repos/$REPOSITORY/projects/$PROJECT/scans?$query" --request POST \
     --header 'Content-Type: application/sarif+json' --header 'Content-Encoding: gzip' --data-binary "@$work/results.gz"
   id=$(json upload_id | tr -d '"')
+  begun=$(date +%s)
   while has status running; do
     patient || fail "upload $id is not at its end: ask for it later"
     sleep 5

@@ -150,7 +150,8 @@ func (s scalar) refuseEmpty(name string, values map[string]string) error {
 }
 
 func (o *Operation) unknownParameter(name string) error {
-	all := "this operation has none"
+	// Only uploads by GitHub's routes have none and refuse unknown ones.
+	all := "this operation has none; uploads to /v2/repos/{id}/projects/{project_id}/scans have dry_run and force"
 	if len(o.query) > 0 {
 		all = "the parameters are " + strings.Join(sortedNames(o.query), ", ")
 	}

@@ -67,7 +67,7 @@ func checkOrigin(repository *v1alpha1.Repository, j *job) error {
 	case j.Ref != "" && !provision.TakesRef(nil, j.Ref):
 		return problem.Refused(fmt.Errorf("the repository %s does not exist yet, and ref %q cannot become its branch: "+
 			"upload the results of its branch first, with ref refs/heads/NAME in printable ASCII, "+
-			"or create the Repository", j.Repository, j.Ref)).In("ref")
+			"or create the Repository with this spec.scanBranch", j.Repository, j.Ref)).In("ref")
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func (r *Request) resolve() error {
 	if ref := pullRef.FindStringSubmatch(r.Ref); ref != nil {
 		number, err := strconv.ParseInt(ref[1], 10, 32)
 		if err != nil || number < 1 {
-			return r.invalid("ref", "is "+r.Ref+", which is not that of a pull request: its number must be from 1")
+			return r.invalid("ref", "is "+r.Ref+", which is not that of a pull request: its number must be at least 1")
 		}
 		if pr.Number != 0 && int64(pr.Number) != number {
 			return problem.InvalidQuery(fmt.Sprintf("pull_request is %d and ref is %s: leave one out", pr.Number, r.Ref)).

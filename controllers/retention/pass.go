@@ -195,7 +195,7 @@ func (r *Reconciler) retire(ctx context.Context, organization *v1alpha1.Organiza
 	if finding != nil && r.implied.IsRequested(finding) {
 		return fateHeld, nil
 	}
-	if p.left == r.batch { // once per turn, because after an outage the cache may be far behind
+	if p.left == r.batch { // nothing is removed yet in this turn: after an outage the cache may be far behind
 		if outdated, err := isOutdated(ctx, r.Live, organization); outdated || err != nil {
 			return fateOutdated, err
 		}

@@ -63,7 +63,7 @@ func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 			return nil // an event of the deletion follows
 		}
 		if err != nil {
-			inProgress(s, fmt.Sprintf("A write failed and is being retried: %q.", conditions.Shortened(err.Error())))
+			inProgress(s, fmt.Sprintf("A request failed and is being retried: %q.", conditions.Shortened(err.Error())))
 			return err
 		}
 		if s.Status.Phase == v1alpha1.OperationFailed {
@@ -86,7 +86,7 @@ func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 func (r *Reconciler) processPart(ctx context.Context, s *scope, entries []rules.Entry, begun bool) ([]result, error) {
 	// After an outage the cache, which is asked before each write, may be far behind.
 	if err := stillStored(ctx, r.Live, s.Object); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read the operation: %w", err)
 	}
 	mem := r.remember(s, len(entries), begun)
 	if !begun {

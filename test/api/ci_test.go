@@ -568,6 +568,7 @@ func TestTheScriptForCITriesAgain(t *testing.T) {
 // A place may be free only after many tries, also to read how the upload ended. A comment is not worth that.
 func TestTheScriptForCIWaitsForAPlace(t *testing.T) {
 	needs.Program(t, "curl", "curl")
+	t.Setenv("PATH", instead(t, "sleep", "")["PATH"])
 	answers := []struct {
 		code int
 		body string
@@ -584,6 +585,8 @@ func TestTheScriptForCIWaitsForAPlace(t *testing.T) {
 	}{
 		"":  {0, 5, "answered 429, trying again in a minute: {\"detail\":\"too many uploads\"}\n"},
 		"0": {1, 1, "answered 429: {\"detail\":\"too many uploads\"}\n"},
+		// One look at the clock is less than WAIT, and two are more: for the place and for the end it counts anew.
+		"1500": {1, 3, "answered 429: {}\n"},
 	} {
 		var requests atomic.Int32
 		service := harness.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -594,7 +597,9 @@ func TestTheScriptForCIWaitsForAPlace(t *testing.T) {
 		}))
 		j := newCheckout(t, service, "key")
 		j.write("results.sarif", sarif("one"))
-		out, status := j.run("sh findings.sh", instead(t, "sleep", ""), map[string]string{
+		j.write("now", "0")
+		clock := instead(t, "date", "echo $(($(cat now) + 1000)) >now && cat now")
+		out, status := j.run("sh findings.sh", clock, map[string]string{
 			"COMMIT": mainCommit, "PULL_REQUEST": "7", "RETRIES": "0", "WAIT": wait, "COMMENT_URL": service + "/comments",
 		})
 		if status != want.status || int(requests.Load()) != want.requests || !strings.Contains(out, want.prints) {

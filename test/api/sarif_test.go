@@ -129,7 +129,7 @@ func TestAnInvalidUploadInGitHubsFormIsRejected(t *testing.T) {
 		"not compressed":         {body: with(sarif("one")), want: "not gzip", field: "sarif"},
 		"compressed and cut off": {body: with(apiclient.Gzip(sarif("one"))[:60]), want: "damaged"},
 		"started in the future":  {body: forGitHub(sarif(), `"started_at":"2999-01-01T00:00:00Z"`), want: "in the future", field: "started_at"},
-		"a pull request 0":       {body: pull("0", "8f3e1c2d"), want: "its number must be from 1", field: "ref"},
+		"a pull request 0":       {body: pull("0", "8f3e1c2d"), want: "its number must be at least 1", field: "ref"},
 		"a commit that is none":  {body: pull("7", "main"), want: "commit_sha must be the hash", field: "commit_sha"},
 		"not SARIF":              {body: forGitHub(`{}`), want: "not SARIF 2.1.0"},
 		"a compressed request":   {body: apiclient.Gzip(forGitHub(sarif())), changes: []change{header("Content-Encoding", "gzip")}, want: "must not be compressed"},

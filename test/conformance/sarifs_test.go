@@ -121,7 +121,7 @@ func TestSarifs_AnUploadRefusesParameters(t *testing.T) {
 	for _, below := range []string{"", "/api/v3"} {
 		for _, name := range []string{"dry_run", "force"} {
 			o.post(below+sarifsPath+"?"+name+"=true", good).
-				wantsSarifError(400, `rejecting SARIF: there is no parameter "`+name+`": this operation has none`, below)
+				wantsSarifError(400, `rejecting SARIF: there is no parameter "`+name+`": this operation has none; uploads to /v2/`, below)
 		}
 	}
 	harness.Same(t, "findings", 0, len(o.get("/v2/findings").page().Items))

@@ -3,6 +3,7 @@ package conformance
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"testing"
 	"time"
 
@@ -57,7 +58,10 @@ func TestTrends_AgreeWithTheCountsOnTheDayTheyAreTaken(t *testing.T) {
 		}
 		return days
 	}
-	harness.Same(t, "the days up to one in the future, where those up to today are wanted", days(""), days("?to=9999-12-31"))
+	before, until, after := days(""), days("?to=9999-12-31"), days("")
+	if !slices.Equal(until, before) && !slices.Equal(until, after) { // midnight may be between two of them
+		t.Errorf("the days up to one in the future are %v, want those up to today", until)
+	}
 	for _, query := range []url.Values{{}, {"project_id": {"b"}}, {"owner": {"team-a"}}, {"repo_id": {"repo"}}, {"repo_id": {"none"}}} {
 		days := o.get(with("/v2/trends", query.Encode())).wants(200, "the trends").object().records("days")
 		if query.Get("repo_id") == "none" {
