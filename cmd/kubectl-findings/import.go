@@ -164,7 +164,7 @@ func (o *importOptions) checkBranch(repository *v1alpha1.Repository) error {
 	}
 	if repository == nil {
 		return &importer.RefusedError{Reason: fmt.Sprintf("the repository %s does not exist yet, and --branch %q "+
-			"cannot become its branch: import the results of its branch first, and name it with --branch in "+
+			"cannot become its branch: import results of its branch first, and name it with --branch in "+
 			"printable ASCII, or create the Repository with this spec.scanBranch and import again; %s",
 			o.repository, o.branch, review)}
 	}
