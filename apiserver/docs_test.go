@@ -5,7 +5,6 @@ import (
 	"net/http/httptest"
 	"path"
 	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -22,12 +21,9 @@ func TestTheDocumentationNeedsNoOtherHost(t *testing.T) {
 	}
 	page := get("/docs", http.StatusOK, "text/html; charset=utf-8")
 	policy := page.Header().Get("Content-Security-Policy")
-	if !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "http") {
-		t.Errorf("the policy is %q", policy)
-	}
-	if strings.Contains(page.Body.String(), "//") {
-		t.Errorf("the page names another host:\n%s", page.Body)
-	}
+	harness.Contains(t, "the policy", policy, "default-src 'none'")
+	harness.Lacks(t, "the policy", policy, "http")
+	harness.Lacks(t, "the page names no other host", page.Body.String(), "//")
 	mediaTypes := map[string]string{
 		".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".png": "image/png",
 	}
@@ -35,8 +31,6 @@ func TestTheDocumentationNeedsNoOtherHost(t *testing.T) {
 		get("/"+match[1], http.StatusOK, mediaTypes[path.Ext(match[1])])
 	}
 	script := get("/docs/start.js", http.StatusOK, mediaTypes[".js"]).Body.String()
-	if !strings.Contains(script, `url: "openapi.json"`) || !strings.Contains(script, "validatorUrl: null") {
-		t.Errorf("the script is\n%s", script)
-	}
+	harness.Contains(t, "the script", script, `url: "openapi.json"`, "validatorUrl: null")
 	get("/docs/", http.StatusUnauthorized, "application/json") // a path that does not exist needs a key
 }

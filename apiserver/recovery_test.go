@@ -45,11 +45,7 @@ func TestAPanicIsAnInternalErrorAndItsCauseIsForTheLog(t *testing.T) {
 	if answer.Code != http.StatusInternalServerError || answer.Body.String() != want {
 		t.Errorf("got %d %s, want 500 %s", answer.Code, answer.Body, want)
 	}
-	for _, want := range []string{"level=ERROR", "status=500", "the cause", "recovery_test.go"} {
-		if !strings.Contains(log.String(), want) {
-			t.Errorf("the log lacks %q:\n%s", want, log.String())
-		}
-	}
+	harness.Contains(t, "the log", log.String(), "level=ERROR", "status=500", "the cause", "recovery_test.go")
 }
 
 // Errors of other services can quote what a client sent, however long.
@@ -72,9 +68,7 @@ func TestAPanicInTheMiddleOfAnAnswerCutsItOff(t *testing.T) {
 		if err, _ := recover().(error); !errors.Is(err, http.ErrAbortHandler) {
 			t.Errorf("got %v; net/http must hear of it, or the client takes half an answer for a whole one", err)
 		}
-		if !strings.Contains(log.String(), "level=ERROR") || !strings.Contains(log.String(), "in the middle") {
-			t.Errorf("the log lacks the cause:\n%s", log.String())
-		}
+		harness.Contains(t, "the log", log.String(), "level=ERROR", "in the middle")
 	}()
 	routerWith(&log, func(c *gin.Context) {
 		send(c, http.StatusOK, content.Of([]byte(`{"items":[`)))
@@ -89,12 +83,9 @@ func TestARequestInsideThatIsAbortedIsNoPanic(t *testing.T) {
 		if err, _ := recover().(error); !errors.Is(err, http.ErrAbortHandler) {
 			t.Errorf("got %v, want the connection to be aborted", err)
 		}
-		if !strings.Contains(inner.String(), "the client is gone") {
-			t.Errorf("the line of the request inside lacks the cause:\n%s", inner.String())
-		}
-		if got := outer.String(); !strings.Contains(got, "level=INFO") || strings.Contains(got, "goroutine") {
-			t.Errorf("the abort is told as a failure:\n%s", got)
-		}
+		harness.Contains(t, "the line of the request inside", inner.String(), "the client is gone")
+		harness.Contains(t, "the line of the abort, which is no failure", outer.String(), "level=INFO")
+		harness.Lacks(t, "the line of the abort, which is no failure", outer.String(), "goroutine")
 	}()
 	inside := routerWith(&inner, func(c *gin.Context) {
 		stateOf(c).err = problem.Internal("", errors.New("the client is gone"))
@@ -160,11 +151,7 @@ func TestAnErrorAfterItsClientHasLeftIsNoneOfTheServer(t *testing.T) {
 findings_api_requests_total{code=%q,method="GET",route="unmatched"} 1
 `, test.code)
 		harness.NoError(t, reason, testutil.GatherAndCompare(registry, strings.NewReader(want), "findings_api_requests_total"))
-		for _, want := range []string{"level=" + test.level, "status=" + test.code} {
-			if !strings.Contains(log.String(), want) {
-				t.Errorf("%s: the log lacks %q:\n%s", reason, want, log.String())
-			}
-		}
+		harness.Contains(t, reason+": the log", log.String(), "level="+test.level, "status="+test.code)
 	}
 }
 
@@ -244,8 +231,6 @@ func TestA500ThatSaysToTryAgainSaysWhenAndInItsCode(t *testing.T) {
 		var log bytes.Buffer
 		answer := answerOf(routerWith(&log, func(c *gin.Context) { fail(c, test.err) }), httptest.NewRequest(http.MethodGet, "/", http.NoBody))
 		harness.Same(t, reason+": Retry-After", test.want, answer.Header().Get("Retry-After"))
-		if code := fmt.Sprintf(`"code":%q`, test.code); !strings.Contains(answer.Body.String(), code) {
-			t.Errorf("%s: %s lacks %s", reason, answer.Body, code)
-		}
+		harness.Contains(t, reason, answer.Body.String(), fmt.Sprintf(`"code":%q`, test.code))
 	}
 }

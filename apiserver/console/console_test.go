@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -87,9 +88,7 @@ func TestAPageSaysHowOldItMayBe(t *testing.T) {
 		shown := string(answer.Body)
 		harness.Same(t, "its age", oldest, answer.Header.Get("X-Data-Age"))
 		harness.Same(t, oldest+" s are too few for a warning", minutes == "0", strings.Contains(shown, `id="data-age" role="status" hidden`))
-		if !strings.Contains(shown, "may be <span>"+minutes+"</span> min old") {
-			t.Errorf("%s s:\n%s", oldest, shown)
-		}
+		harness.Contains(t, oldest+" s", shown, "may be <span>"+minutes+"</span> min old")
 	}
 	refused := func(ctx context.Context, v *page.Visit) (page.Response, error) {
 		_, err := v.API.Get(ctx, "/v2/trends", nil, &struct{}{})
@@ -112,10 +111,8 @@ func TestARefusedFormLeadsBackToItsPage(t *testing.T) {
 		request := httptest.NewRequest(http.MethodPost, Path+"policies/p-1", http.NoBody)
 		request.Header.Set("Referer", "http://example.com/console/policies/p-1?x=y")
 		shown := string(c.Serve(page.Route{Method: http.MethodPost, Serve: refuse, Public: true}, Request{HTTP: request}).Body)
-		reload := strings.Contains(strings.ToLower(shown), "reload")
-		if reload || !strings.Contains(shown, `href="/console/policies/p-1?x=y"`) {
-			t.Errorf("%d:\n%s", status, shown)
-		}
+		harness.Lacks(t, strconv.Itoa(status), strings.ToLower(shown), "reload")
+		harness.Contains(t, strconv.Itoa(status), shown, `href="/console/policies/p-1?x=y"`)
 	}
 }
 
@@ -144,9 +141,7 @@ func TestALoginWithAnotherKeyLeadsBackToThePage(t *testing.T) {
 		request := httptest.NewRequest(tc.method, Path+tc.path, http.NoBody)
 		request.Header.Set("Referer", tc.referer)
 		shown := string(c.Failed(request, "", api.Failed(http.StatusNotFound, "")).Body)
-		if !strings.Contains(shown, `href="/console/login?next=%2Fconsole%2F`+tc.want+`">Log in with another key`) {
-			t.Errorf("%s %s from %q:\n%s", tc.method, tc.path, tc.referer, shown)
-		}
+		harness.Contains(t, tc.method+" "+tc.path+" from "+tc.referer, shown, `href="/console/login?next=%2Fconsole%2F`+tc.want+`">Log in with another key`)
 	}
 }
 

@@ -44,11 +44,7 @@ func TestARefusedOperationKeepsWhatWasSelectedAndTyped(t *testing.T) {
 				wanted = append(wanted, `type="hidden" name="`+name+`" value="`+value+`"`)
 			}
 		}
-		for _, want := range wanted {
-			if !strings.Contains(shown, want) {
-				t.Errorf("no %s in\n%s", want, shown)
-			}
-		}
+		harness.Contains(t, "the page", shown, wanted...)
 	}
 }
 
@@ -126,9 +122,7 @@ func TestAnOperationWithManyUndosIsShown(t *testing.T) {
 func TestOnlyTheOperationThatThePageShowsIsCommitted(t *testing.T) {
 	shown := client.TriageOperation{Id: "nightly", Uid: "u-1", Phase: client.TriageOperationPhasePreview, Matched: 12, WouldChange: 9}
 	text := pagetest.Text(t, operationPage(shown, client.TriageOperation{}, "Mute", nil, "token", true))
-	if !strings.Contains(text, `name="uid" value="u-1"`) || !strings.Contains(text, "Apply it to 9 findings") {
-		t.Errorf("the form does not hold which operation it shows, or asks about more than would change:\n%s", text)
-	}
+	harness.Contains(t, "the form, which holds what it shows and asks about what would change", text, `name="uid" value="u-1"`, "Apply it to 9 findings")
 	for reason, tc := range map[string]struct {
 		form url.Values
 		sent []string

@@ -63,9 +63,7 @@ func TestWithoutItsHistoryTheOverviewHasItsFigures(t *testing.T) {
 			fmt.Fprintf(w, `{"code":%q,"detail":"not now","total":7,"fields":[{"field":"status","values":[{"value":"open","count":7}]}]}`, code)
 		})
 		_, shown := pagetest.Show(t, show, &page.Visit{API: api.New(service, "", "")})
-		if !strings.Contains(shown, `<a href="/console/findings?status=open">7</a>`) || !strings.Contains(shown, "The history is currently unavailable") {
-			t.Errorf("%s:\n%s", code, shown)
-		}
+		harness.Contains(t, code, shown, `<a href="/console/findings?status=open">7</a>`, "The history is currently unavailable")
 	}
 }
 
@@ -126,9 +124,7 @@ func TestTheOverviewComparesWithAWeekAgo(t *testing.T) {
 }
 
 func TestThePastLeadsToWhatStillExistsOfIt(t *testing.T) {
-	if got := openedIn("2026-12-28", 7); !strings.Contains(got, "created_until=2027-01-04") || !strings.Contains(got, "created_since=2026-12-28") {
-		t.Errorf("the list is %s", got)
-	}
+	harness.Contains(t, "the list", openedIn("2026-12-28", 7), "created_until=2027-01-04", "created_since=2026-12-28")
 }
 
 func TestTheOverviewSaysThatHistoryBeginsToday(t *testing.T) {
@@ -146,16 +142,8 @@ func TestTheOverviewSaysThatHistoryBeginsToday(t *testing.T) {
 		s := shown{Open: open, Trends: client.Trends{Days: c.days}}
 		var html strings.Builder
 		harness.Must(t, overviewPage(s).Render(t.Context(), &html))
-		for _, text := range c.want {
-			if !strings.Contains(html.String(), text) {
-				t.Errorf("%s: the page has no %q", c.reason, text)
-			}
-		}
-		for _, text := range append(c.never, "style=") {
-			if strings.Contains(html.String(), text) {
-				t.Errorf("%s: the page has %q", c.reason, text)
-			}
-		}
+		harness.Contains(t, c.reason, html.String(), c.want...)
+		harness.Lacks(t, c.reason, html.String(), append(c.never, "style=")...)
 	}
 }
 

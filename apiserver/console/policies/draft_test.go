@@ -153,9 +153,7 @@ func TestAPolicyIsNotShownAsYAMLUnderTheNameOfAnother(t *testing.T) {
 		for _, text := range []string{isTaken, unchecked, check} {
 			harness.Same(t, c.reason+": "+text, c.says == text, strings.Contains(shown, text))
 		}
-		if !strings.Contains(shown, `value="`+c.name+`"`) {
-			t.Errorf("%s: the form does not keep what was typed:\n%s", c.reason, shown)
-		}
+		harness.Contains(t, c.reason+": the form keeps what was typed", shown, `value="`+c.name+`"`)
 	}
 }
 

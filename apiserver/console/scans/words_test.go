@@ -45,9 +45,8 @@ func TestAScannersWordsShowInvisibleCharacters(t *testing.T) {
 	s := client.Scan{Tool: "semgrep\u202e", Analysis: "nightly\u202e"}
 	for name, shows := range map[string]templ.Component{"list": cells(s), "page": scanPage(s)} {
 		text := pagetest.Text(t, shows)
-		if strings.Contains(text, "\u202e") || !strings.Contains(text, `semgrep\u202e`) || !strings.Contains(text, `nightly\u202e`) {
-			t.Errorf("the %s shows\n%s", name, text)
-		}
+		harness.Lacks(t, "the "+name, text, "\u202e")
+		harness.Contains(t, "the "+name, text, `semgrep\u202e`, `nightly\u202e`)
 	}
 }
 
