@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestTheAuditLogIgnoresTheLogLevel(t *testing.T) {
@@ -32,7 +34,5 @@ func TestTheAuditLogIgnoresTheLogLevel(t *testing.T) {
 func TestAuditLinesNameTheirLogger(t *testing.T) {
 	var out bytes.Buffer
 	newLibraryLogger(&out, "json", slog.LevelError).WithName("audit").Info("A finding was triaged.")
-	if !strings.Contains(out.String(), `"logger":"audit"`) {
-		t.Errorf("no name in %s", out.String())
-	}
+	harness.Contains(t, "the line", out.String(), `"logger":"audit"`)
 }

@@ -78,9 +78,7 @@ func TestFindingsAreDividedAmongPlanes(t *testing.T) {
 
 func TestSizeCountsOneOrganization(t *testing.T) {
 	for organizations, want := range map[int]string{1: " and 1 organization of ", 2: " and 2 organizations of "} {
-		if report := (&sizeOptions{findings: 10, organizations: organizations, replicas: 2}).report(); !strings.Contains(report, want) {
-			t.Errorf("no %q in\n%s", want, report)
-		}
+		harness.Contains(t, "the report", (&sizeOptions{findings: 10, organizations: organizations, replicas: 2}).report(), want)
 	}
 }
 
@@ -94,9 +92,7 @@ func TestSizeCountsScansAndTheHistoryOfProjects(t *testing.T) {
 		"FindingTrends of projects per control plane exceed":            {projects: onePlane, organizations: 1, replicas: 2},
 		"3 control planes": {projects: onePlane / 3, organizations: 9, replicas: 2},
 	} {
-		if report := o.report(); !strings.Contains(report, want) {
-			t.Errorf("no %q in\n%s", want, report)
-		}
+		harness.Contains(t, "the report", o.report(), want)
 	}
 }
 

@@ -84,8 +84,6 @@ func TestATemplateIsThatOfTheOutput(t *testing.T) {
 		} else {
 			harness.Must(t, o.objects(&out, items))
 		}
-		if !strings.Contains(out.String(), tc.want) {
-			t.Errorf("-o %s: got %q, want %q", tc.output, out.String(), tc.want)
-		}
+		harness.Contains(t, "-o "+tc.output, out.String(), tc.want)
 	}
 }

@@ -413,9 +413,7 @@ func TestAPolicyIsComparedWithTheCluster(t *testing.T) {
 			got := []any{counts, inShort(r.Gained), inShort(r.Lost), inShort(r.Changed), r.Stopped}
 			harness.Same(t, "counts, gained, lost, changed, stopped", []any{tc.counts, tc.gained, tc.lost, tc.changed, tc.stopped}, got)
 			harness.Same(t, "findings that were looked at, all that are not closed", 7, r.Findings)
-			if text := string((&policyTestResult{Policies: []*policyReport{r}}).text()); !strings.Contains(text, tc.says) {
-				t.Errorf("it does not say %q:\n%s", tc.says, text)
-			}
+			harness.Contains(t, "the text", string((&policyTestResult{Policies: []*policyReport{r}}).text()), tc.says)
 		})
 	}
 }
@@ -424,9 +422,7 @@ func TestTheJSONSaysHowManyFindingsAStoppedPolicyMayMatch(t *testing.T) {
 	two := func(s *v1alpha1.TriagePolicySpec) { s.MaxFindings = 2 }
 	stopped, file := stoppedInCluster("p", "false", two), inCluster("p", "false", two)
 	text := harness.JSON(t, tested(t, []*v1alpha1.TriagePolicy{stopped}, []*v1alpha1.TriagePolicy{file})["p"])
-	if want := `"maxFindings":2,"limit":1,`; !strings.Contains(string(text), want) {
-		t.Errorf("no %s in %s", want, text)
-	}
+	harness.Contains(t, "the JSON", string(text), `"maxFindings":2,"limit":1,`)
 }
 
 func TestOnePolicyMoreThanMayBeInForce(t *testing.T) {
