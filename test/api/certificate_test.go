@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -24,9 +23,7 @@ func TestARenewedCertificateIsUsedWithoutARestart(t *testing.T) {
 		TLSCertFile: certFile, TLSKeyFile: keyFile, Log: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	harness.Must(t, s.waitUntilReady(t.Context()))
-	if !strings.Contains(log.String(), "msg=Serving") || !strings.Contains(log.String(), "tls=true") {
-		t.Errorf("the log does not report TLS: %s", log.String())
-	}
+	harness.Contains(t, "the log", log.String(), "msg=Serving", "tls=true")
 	serves := func(roots *x509.CertPool) error {
 		conn, err := (&tls.Dialer{Config: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}).DialContext(t.Context(), "tcp", s.Address())
 		if err != nil {

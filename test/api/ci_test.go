@@ -135,9 +135,7 @@ func TestRecipesCancelTheJobOfAnOlderCommit(t *testing.T) {
 		{"GitLab CI", "yaml", "  interruptible: true\n"},
 		{"Jenkins", "groovy", "  options { disableConcurrentBuilds(abortPrevious: true) }\n"},
 	} {
-		if !strings.Contains(section(t, c.name, c.language), c.want) {
-			t.Errorf("the recipe for %s has no %q", c.name, c.want)
-		}
+		harness.Contains(t, "the recipe for "+c.name, section(t, c.name, c.language), c.want)
 	}
 }
 
@@ -449,11 +447,7 @@ func TestACancelledJobLeavesNothingBehind(t *testing.T) {
 	harness.Must(t, err)
 	for _, process := range processes {
 		arguments, _ := os.ReadFile(process) // others may have ended
-		for _, secret := range []string{"the-token", "the-password"} {
-			if strings.Contains(string(arguments), secret) {
-				t.Errorf("the arguments of %s contain %s: other users see them", process, secret)
-			}
-		}
+		harness.Lacks(t, "the arguments of "+process+", which other users see", string(arguments), "the-token", "the-password")
 	}
 	harness.Must(t, syscall.Kill(-job.Process.Pid, syscall.SIGTERM))
 	if err := <-ended; job.ProcessState.ExitCode() != 1 {
@@ -530,9 +524,7 @@ func TestTheScriptForCIPrintsNoCommandsForTheCI(t *testing.T) {
 				t.Errorf("%s: it prints %s", reason, line)
 			}
 		}
-		if same := strings.NewReplacer(`\u0023`, "#", `\u003a`, ":").Replace(out); !strings.Contains(same, `###[c ##vso[`) {
-			t.Errorf("%s: the text is another: %s", reason, out)
-		}
+		harness.Contains(t, reason+": the text is the same", strings.NewReplacer(`\u0023`, "#", `\u003a`, ":").Replace(out), `###[c ##vso[`)
 	}
 }
 

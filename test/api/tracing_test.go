@@ -148,19 +148,13 @@ func TestATraceLeadsFromTheRequestToThePatch(t *testing.T) {
 			t.Errorf("the request's span does not belong to the client's: %s", hex.EncodeToString(span.ParentSpanId))
 		}
 	}
-	for _, want := range []string{"named-by-the-proxy", "http.response.status_code", "200", "http.route"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no span has %s:\n%s", want, text)
-		}
-	}
+	harness.Contains(t, "the spans", text, "named-by-the-proxy", "http.response.status_code", "200", "http.route")
 	for _, secret := range append(strings.Split(c.token, "."), "from-the-query", "the-header", "muted", "f-1") {
 		if strings.Contains(text, secret) {
 			t.Errorf("a span contains %q", secret)
 		}
 	}
-	if !strings.Contains(log.String(), `"requestID":"named-by-the-proxy"`) || !strings.Contains(log.String(), `"traceID":"`+givenTrace+`"`) {
-		t.Error("the log does not name the request and its trace")
-	}
+	harness.Contains(t, "the log", log.String(), `"requestID":"named-by-the-proxy"`, `"traceID":"`+givenTrace+`"`)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	harness.Same(t, "spans of requests that nobody asked to trace", 0, len(r.spans)-len(spans))

@@ -67,9 +67,7 @@ func TestABaseThatWasNeverScannedIsNamedAndPassesNoGate(t *testing.T) {
 	if diff := cmp.Diff([]string{"lint (Code)"}, review.BaseNeverScannedWith); diff != "" || *review.Gate != openapi.GateVerdictFailed {
 		t.Errorf("the review is %+v", review)
 	}
-	if !strings.Contains(review.Markdown, "The base was never scanned with `lint (Code)`: all its results count as new.") {
-		t.Errorf("the comment is\n%s", review.Markdown)
-	}
+	harness.Contains(t, "the comment", review.Markdown, "The base was never scanned with `lint (Code)`: all its results count as new.")
 	clean := reviewed(t, decoded[openapi.Upload](c.upload("?pull_request=4&fail_on=new&commit="+headCommit, sarif()).wants(http.StatusOK, "nothing found")))
 	if *clean.Gate != openapi.GateVerdictPassed || clean.GateReason != "no open issue that the base does not have." {
 		t.Errorf("the review is %+v", clean)

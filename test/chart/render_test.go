@@ -426,9 +426,7 @@ func TestTheDocsWaitForThePodsThatTheyInstall(t *testing.T) {
 				}
 				want := "\nkubectl rollout status -n " + namespace +
 					" deployment/findings-controller deployment/findings-api --timeout="
-				if !strings.Contains(block[found[1]:], want) {
-					t.Errorf("%s: the pods are not waited for with%s:\n%s", page, want, block)
-				}
+				harness.Contains(t, page+": the pods are waited for", block[found[1]:], want)
 			}
 		}
 		if seen < least {
@@ -572,9 +570,7 @@ func TestEveryFlagIsOneOfTheBinary(t *testing.T) {
 func TestNoSecretIsInAnArgumentOrTheEnvironment(t *testing.T) {
 	eachContainer(t, func(where string, container map[string]any) {
 		text := fmt.Sprint(container["env"], container["envFrom"], container["args"])
-		if strings.Contains(text, "secretKeyRef") || strings.Contains(text, "secretRef") {
-			t.Errorf("%s: %s", where, text)
-		}
+		harness.Lacks(t, where, text, "secretKeyRef", "secretRef")
 	})
 }
 
@@ -604,9 +600,7 @@ func TestNamesFollowTheRelease(t *testing.T) {
 			// Quoted in CEL, it is the name of the binary's own field manager, which does not
 			// change.
 			text := regexp.MustCompile(`(==|!=) '`+usual+`'`).ReplaceAllString(strings.ReplaceAll(string(content), `\u0027`, "'"), "")
-			if strings.Contains(text, usual) {
-				t.Errorf("%s %s keeps the name %s:\n%s", object.GetKind(), object.GetName(), usual, content)
-			}
+			harness.Lacks(t, object.GetKind()+" "+object.GetName()+" keeps no usual name", text, usual)
 		}
 		for _, found := range regexp.MustCompile(`system:serviceaccount:[a-z-]+:[a-z-]+`).FindAllString(string(content), -1) {
 			if !strings.HasPrefix(found, "system:serviceaccount:kube-system:") { // Kubernetes' own
@@ -716,9 +710,7 @@ func TestTheNotesAndTheServiceAskForTLS(t *testing.T) {
 			if strings.Contains(out, want) != told || strings.Contains(out, "appProtocol: https") != told {
 				t.Errorf("--set %s: want %t: %q in the notes, and appProtocol in the Service:\n%s", set+tls, told, want, out)
 			}
-			if !strings.Contains(out, "Set api.trustedProxies") {
-				t.Errorf("--set %s: the notes do not say that clients share rate limits:\n%s", set+tls, out)
-			}
+			harness.Contains(t, "--set "+set+tls+": the notes, since clients share rate limits", out, "Set api.trustedProxies")
 		}
 	}
 }
@@ -795,9 +787,7 @@ func TestTheCommandsOfTheNotesCanBePasted(t *testing.T) {
 	}
 	// helm returns before any pod runs.
 	const rollout = "\nkubectl rollout status -n default deployment/findings-controller deployment/findings-api --timeout="
-	if !strings.Contains(wait, rollout) {
-		t.Errorf("the pods are not waited for with%s:\n%s", rollout, wait)
-	}
+	harness.Contains(t, "the pods are waited for", wait, rollout)
 	folder := t.TempDir()
 	const kubectl = "#!/bin/sh\ncd \"$(dirname \"$0\")\"\n[ \"$1\" = apply ] || exit 0\necho --- >>applied\ncat >>applied\n"
 	harness.Must(t, os.WriteFile(filepath.Join(folder, "kubectl"), []byte(kubectl), 0o700)) //nolint:gosec // a program

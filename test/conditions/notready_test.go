@@ -2,7 +2,6 @@ package conditions_test
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"time"
 
@@ -132,8 +131,6 @@ func checkHindered(t *testing.T, kind string, want hindered) {
 	if stalled != nil && (stalled.Status != metav1.ConditionTrue || stalled.Reason != ready.Reason || stalled.Message != ready.Message) {
 		t.Errorf("Stalled says other than Ready: %v", stalled)
 	}
-	if !strings.Contains(ready.Message, want.says) {
-		t.Errorf("says %q, want %q in it", ready.Message, want.says)
-	}
+	harness.Contains(t, "the message", ready.Message, want.says)
 	checkMessage(t, kind, ready.Message)
 }

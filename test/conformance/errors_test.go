@@ -149,11 +149,8 @@ func TestErrors_DoNotRevealInternals(t *testing.T) {
 			t.Errorf("%s: no error", a.request)
 		}
 		text := strings.ToLower(string(a.Body))
-		for _, word := range []string{"kube", "appsec.dev", "admission", "namespace", ".go:", "goroutine", "json:", "struct", "golang", "unmarshal", "/work", "/home", "gin", "resourceversion", "etcd"} {
-			if strings.Contains(text, word) {
-				t.Errorf("%s: the body mentions %q: %s", a.request, word, a.Body)
-			}
-		}
+		harness.Lacks(t, a.request+": the body", text, "kube", "appsec.dev", "admission", "namespace", ".go:", "goroutine", "json:", "struct",
+			"golang", "unmarshal", "/work", "/home", "gin", "resourceversion", "etcd")
 		for _, name := range []string{"Server", "X-Powered-By"} {
 			harness.Same(t, a.request+": the header "+name, "", a.Header.Get(name))
 		}

@@ -84,9 +84,7 @@ func TestManners_LongAnswersAreCompressedForThoseWhoAskForIt(t *testing.T) {
 	harness.Same(t, "Content-Encoding where identity was asked for", "", plain.Header.Get("Content-Encoding"))
 	harness.Same(t, "compressed, where plain is wanted", plain.page(), compressed.page())
 	for _, a := range []answer{compressed, plain} {
-		if !strings.Contains(strings.ToLower(strings.Join(a.Header.Values("Vary"), ",")), "accept-encoding") {
-			t.Errorf("Vary is %q: a cache could send the wrong form", a.Header.Values("Vary"))
-		}
+		harness.Contains(t, "Vary, without which a cache could send the wrong form", strings.ToLower(strings.Join(a.Header.Values("Vary"), ",")), "accept-encoding")
 	}
 }
 

@@ -87,9 +87,7 @@ func TestUploads_APullRequestShowsWhatTheBaseDoesNotHave(t *testing.T) {
 		"fail_on": "high", "gate": "failed", "gate_reason": "1 open issue of high severity that the base does not have.",
 	}, review)
 	wantsMembers(t, "its issue", record{"severity": "high", "title": "two", "place": "src/a.go:7", "new": true}, review.records("issues")[0])
-	if !strings.Contains(review.text("markdown"), "**Failed**") {
-		t.Errorf("the comment is %v", review["markdown"])
-	}
+	harness.Contains(t, "the comment", review.text("markdown"), "**Failed**")
 	harness.Within(t, replicaDelay, func(g Gomega) {
 		g.Expect(cmp.Diff(upload, o.get("/v2/uploads/"+upload.text("id")).wants(200, "read again").object())).To(BeEmpty())
 	})

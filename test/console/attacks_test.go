@@ -97,9 +97,7 @@ func TestASessionIsMadeFromAKeyAloneAndEndsWithIt(t *testing.T) {
 	})
 	const form = "/console/findings/f-0000"
 	login := v.asks(form, mute("any"), "Referer", base+form).Header.Get("Location")
-	if page := v.asks(login, nil).text; !strings.Contains(page, "nothing was changed") || !strings.Contains(page, `name="next" value="`+form+`"`) {
-		t.Errorf("a form that comes too late leads to %s:\n%s", login, page)
-	}
+	harness.Contains(t, "where a form that comes too late leads to, "+login, v.asks(login, nil).text, "nothing was changed", `name="next" value="`+form+`"`)
 }
 
 func TestASessionSeesNoOtherOrganization(t *testing.T) {
@@ -114,9 +112,7 @@ func TestASessionSeesNoOtherOrganization(t *testing.T) {
 		t.Errorf("another's finding gets %s, and none at all %s", foreign.Status, absent.Status)
 	}
 	for _, query := range []string{"", "?organization_id=" + theirs.name, "?text=theirs", "?repo_id=shop"} {
-		if strings.Contains(v.asks("/console/findings"+query, nil).text, "Theirs alone") {
-			t.Errorf("%q shows another's finding", query)
-		}
+		harness.Lacks(t, "/console/findings"+query, v.asks("/console/findings"+query, nil).text, "Theirs alone")
 	}
 	harness.Same(t, "a decision about another's finding", http.StatusNotFound, v.asks("/console/findings/f-theirs", mute(token)).StatusCode)
 	operation := v.asks("/console/operations/_new", url.Values{"token": {token}, "user_status": {"muted"}, "id": {"f-theirs"}})
@@ -162,19 +158,13 @@ func TestNoPageMayBeFramedOrRunWhatItHolds(t *testing.T) {
 	for _, path := range []string{"/console/", "/console/login", "/console/findings", "/console/none", "/console/operations"} {
 		header := v.asks(path, nil).Header
 		policy := header.Get("Content-Security-Policy")
-		for _, wanted := range []string{"default-src 'none'", "script-src 'self';", "style-src 'self';", "frame-ancestors 'none'", "base-uri 'none'",
-			"form-action 'self'"} {
-			if !strings.Contains(policy, wanted) {
-				t.Errorf("%s: the policy lacks %s: %q", path, wanted, policy)
-			}
-		}
+		harness.Contains(t, path+": the policy", policy, "default-src 'none'", "script-src 'self';", "style-src 'self';", "frame-ancestors 'none'",
+			"base-uri 'none'", "form-action 'self'")
 		if strings.Contains(policy, "unsafe") || header.Get("X-Frame-Options") != "DENY" || header.Get("X-Content-Type-Options") != "nosniff" ||
 			header.Get("Cache-Control") != "no-store" {
 			t.Errorf("%s: %v", path, header)
 		}
-		if body := v.asks(path, nil).text; strings.Contains(body, " style=") || strings.Contains(body, "<style") || strings.Contains(body, "<script>") {
-			t.Errorf("%s has a style or script of its own", path)
-		}
+		harness.Lacks(t, path+": no style or script of its own", v.asks(path, nil).text, " style=", "<style", "<script>")
 	}
 }
 

@@ -155,9 +155,7 @@ func checkRESTToKubectl(t *testing.T, r *run, rest *restClient, id string) {
 	if got := finding.Spec.Triage; got.UserStatus != v1alpha1.UserStatusMuted || got.By != "apikey/sample" {
 		t.Errorf("kubectl shows the triage %+v; want muted by apikey/sample", got)
 	}
-	if table := r.kubectl(t, "get", "findings", "--namespace", r.env["FINDINGS_NAMESPACE"], id); !strings.Contains(table, "muted") {
-		t.Errorf("kubectl get findings prints no muted:\n%s", table)
-	}
+	harness.Contains(t, "kubectl get findings", r.kubectl(t, "get", "findings", "--namespace", r.env["FINDINGS_NAMESPACE"], id), "muted")
 	r.checkAgreement(t, rest, id, before)
 }
 
@@ -198,9 +196,7 @@ func (r *run) checkAgreement(t *testing.T, rest *restClient, id string, before i
 func checkRefused(t *testing.T, r *run) {
 	second := launch(t, r.folder, freePort(t))
 	harness.Same(t, "exit code of the second run", 1, second.waitForEnd(t))
-	if said := second.output.String(); !strings.Contains(said, "RUN_DIR=") {
-		t.Errorf("the refusal does not say what to do:\n%s", said)
-	}
+	harness.Contains(t, "the refusal", second.output.String(), "RUN_DIR=")
 	harness.NoError(t, "the first run, after the second", syscall.Kill(r.process.Process.Pid, 0))
 	_, err := os.Stat(r.path("env"))
 	harness.NoError(t, "the first run's env file, after the second", err)

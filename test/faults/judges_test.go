@@ -164,9 +164,7 @@ func TestReadsThatGoBackAreSeen(t *testing.T) {
 		s.journal.saw("f", 0, 7)
 		s.checkNumber(item{ID: "f", Comments: "6"}, s.journal.floor("f"))
 	})
-	if !strings.Contains(said, "went back") {
-		t.Errorf("it said %q", said)
-	}
+	harness.Contains(t, "it says", said, "went back")
 }
 
 func TestWalksThatLoseOrRepeatAreSeen(t *testing.T) {
@@ -176,7 +174,5 @@ func TestWalksThatLoseOrRepeatAreSeen(t *testing.T) {
 		seen[strconv.Itoa(i)] = 1
 	}
 	seen["0"] = 2
-	if said := judged(func(s *trial) { s.checkWalk(seen) }); !strings.Contains(said, "2 times") || !strings.Contains(said, "findings of") {
-		t.Errorf("it said %q", said)
-	}
+	harness.Contains(t, "it says", judged(func(s *trial) { s.checkWalk(seen) }), "2 times", "findings of")
 }

@@ -51,21 +51,13 @@ func (o *Outcome) exits(code int) *Outcome {
 // Says expects output that contains all of these texts.
 func (o *Outcome) Says(texts ...string) *Outcome {
 	o.t.Helper()
-	for _, text := range texts {
-		if !strings.Contains(o.Stdout+o.Stderr, text) {
-			o.t.Errorf("%s\ndoes not say %q:\n%s%s", o.command, text, o.Stdout, o.Stderr)
-		}
-	}
+	Contains(o.t, o.command, o.Stdout+o.Stderr, texts...)
 	return o
 }
 
 // Omits expects output that contains none of these texts.
 func (o *Outcome) Omits(texts ...string) *Outcome {
 	o.t.Helper()
-	for _, text := range texts {
-		if strings.Contains(o.Stdout+o.Stderr, text) {
-			o.t.Errorf("%s\nsays %q:\n%s%s", o.command, text, o.Stdout, o.Stderr)
-		}
-	}
+	Lacks(o.t, o.command, o.Stdout+o.Stderr, texts...)
 	return o
 }

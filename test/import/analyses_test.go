@@ -203,15 +203,11 @@ func TestAChosenAnalysisIsNotAdvisedForOneOfSeveral(t *testing.T) {
 	}
 	dry := importer.Options{DryRun: true, Force: true}
 	s = p.importsAll(dry, collect(t, importer.Choices{}, files("basket/")...))
-	if got := strings.Join(s[0].Warnings, ""); !strings.Contains(got, merges) {
-		t.Errorf("with force: warning %q, want one that --analysis merges the runs", got)
-	}
+	harness.Contains(t, "with force: the warnings", strings.Join(s[0].Warnings, ""), merges)
 	for _, chosen := range []string{"cart-2026-11-28", "basket"} {
 		s = p.importsAll(dry, collect(t, importer.Choices{Analysis: &chosen}, files("basket/")...))
 		want := fmt.Sprintf(`3 of 5 results are new in the analysis %q and are open findings in the analysis "shop"`, chosen)
-		if got := strings.Join(s[0].Warnings, ""); !strings.Contains(got, want) {
-			t.Errorf("with --analysis %s: warning %q, want %q", chosen, got, want)
-		}
+		harness.Contains(t, "with --analysis "+chosen+": the warnings", strings.Join(s[0].Warnings, ""), want)
 	}
 }
 
@@ -235,9 +231,7 @@ func TestARenamedAnalysisIsRefusedWhereSomebodyHasDecided(t *testing.T) {
 	}
 	forced := p.importsAll(importer.Options{Force: true}, collect(t, importer.Choices{}, renamed))
 	p.did("with force", forced[0], counts{Created: 3})
-	if warnings := fmt.Sprint(forced[0].Warnings); !strings.Contains(warnings, `--analysis "shop"`) {
-		t.Errorf("with force: warnings %s, want one that names the known one", warnings)
-	}
+	harness.Contains(t, "with force: the warnings", fmt.Sprint(forced[0].Warnings), `--analysis "shop"`)
 	p.did("once it is known", p.imports(renamed, ""), counts{Unchanged: 3})
 }
 

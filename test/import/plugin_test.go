@@ -183,9 +183,7 @@ func TestAnInterruptedImportEndsInGoodOrder(t *testing.T) {
 	if err := cmd.Wait(); err == nil {
 		t.Fatalf("an interrupted import succeeded:\n%s", out)
 	}
-	if !strings.Contains(out.String(), "interrupt") || !strings.Contains(out.String(), "not finished") {
-		t.Errorf("it does not say that it was interrupted:\n%s", out)
-	}
+	harness.Contains(t, "it says that it was interrupted", out.String(), "interrupt", "not finished")
 	if f := p.titled("old"); f.Spec.Closed != nil {
 		t.Error("it closed a finding although the import did not finish")
 	}

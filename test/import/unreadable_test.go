@@ -72,11 +72,7 @@ func TestWhatCannotBeReadIsPassedOver(t *testing.T) {
 		t.Errorf("%+v, want 2 created, 1 updated, 1 closed, 1 skipped", *s)
 	}
 	warnings := strings.Join(s.Warnings, "\n")
-	for _, want := range []string{"finding " + odd.Name, "finding " + oddGone.Name, "scan " + scan.Name, "correct it with kubectl"} {
-		if !strings.Contains(warnings, want) {
-			t.Errorf("warnings do not say %q:\n%s", want, warnings)
-		}
-	}
+	harness.Contains(t, "the warnings", warnings, "finding "+odd.Name, "finding "+oddGone.Name, "scan "+scan.Name, "correct it with kubectl")
 	harness.Same(t, "versions of what cannot be read", before, p.versionsOf(odd.Name, oddGone.Name))
 }
 

@@ -151,12 +151,8 @@ func TestAnInterruptedWaitLeavesTheOperationAtWork(t *testing.T) {
 		t.Error("an interrupted wait succeeded")
 	}
 	name := o.operations()[0].Name
-	for _, want := range []string{"operation " + name + ": interrupted", "The operation continues in the cluster.", "kubectl get triageoperation " + name + " -n " + o.namespace,
-		"kubectl findings triage --undo " + name} {
-		if !strings.Contains(stderr.String(), want) {
-			t.Errorf("it does not say %q:\n%s", want, stderr.String())
-		}
-	}
+	harness.Contains(t, "it says", stderr.String(), "operation "+name+": interrupted", "The operation continues in the cluster.",
+		"kubectl get triageoperation "+name+" -n "+o.namespace, "kubectl findings triage --undo "+name)
 }
 
 func TestAnInterruptedPreviewLeavesNothing(t *testing.T) {
@@ -197,9 +193,7 @@ func TestAnInterruptedPreviewLeavesNothing(t *testing.T) {
 		if err := cmd.Wait(); err == nil || !strings.Contains(stderr.String(), "interrupted; nothing was written") {
 			t.Errorf("%s: %v:\n%s", interrupt, err, stderr.String())
 		}
-		if strings.Contains(stderr.String(), "request.go") {
-			t.Errorf("the client library writes lines of its own:\n%s", stderr.String())
-		}
+		harness.Lacks(t, "the client library writes no lines of its own", stderr.String(), "request.go")
 		o.hasNoOperations()
 	}
 	harness.Same(t, "the muted findings", 0, o.withVerdict(v1alpha1.UserStatusMuted))

@@ -75,9 +75,7 @@ func TestADryRunWritesNothing(t *testing.T) {
 	} {
 		a := triager.findings(append([]string{"triage", "--mute"}, arguments...)...).
 			Wants("BECOMES", "f-0019", "... and 10 more", "30 muted, 0 unchanged, 0 failed", "dry run")
-		if strings.Contains(a.Stderr, "f-0020") {
-			t.Errorf("the preview has no bound:\n%s", a.Stderr)
-		}
+		harness.Lacks(t, "the preview, which has a bound", a.Stderr, "f-0020")
 	}
 	triager.findings("triage", "f-0001", "--mute", "--dry-run").Wants("1 muted", "dry run (client)")
 	triager.findings("triage", "f-0001", "--mute", "--dry-run=server").Wants("1 muted", "dry run (server)")
@@ -229,9 +227,7 @@ func TestAnInterruptedTriageSaysHowFarItCame(t *testing.T) {
 	if len(summary.Done) != muted || len(summary.NotTried) != n-muted || muted <= before || muted == n {
 		t.Errorf("%d are muted; it says %d done, %d not tried", muted, len(summary.Done), len(summary.NotTried))
 	}
-	if want := fmt.Sprintf("interrupted after %d of %d findings", muted, n); !strings.Contains(stderr.String(), want) {
-		t.Errorf("it does not say %q:\n%s", want, stderr.String())
-	}
+	harness.Contains(t, "it says", stderr.String(), fmt.Sprintf("interrupted after %d of %d findings", muted, n))
 	triager.findings("triage", "--user-status", "open", "--mute", "--yes").Wants(fmt.Sprintf("%d muted, 0 unchanged, 0 failed", n-muted))
 }
 
@@ -268,9 +264,7 @@ func TestTheAnswerIsNoUnlessItIsYes(t *testing.T) {
 	for name, typed := range map[string]string{"no": "n\n", "end of input": "\x04", "Ctrl-C": "\x03"} {
 		cmd := triager.direct("triage", "--severity", "low", "--mute")
 		screen := triager.onTerminal(cmd, typed)
-		if !strings.Contains(screen, "Mute 3 findings in namespace "+o.namespace+"? [y/N]") || !strings.Contains(screen, "nothing was written") {
-			t.Errorf("%s: the terminal shows:\n%s", name, screen)
-		}
+		harness.Contains(t, name+": the terminal", screen, "Mute 3 findings in namespace "+o.namespace+"? [y/N]", "nothing was written")
 	}
 	harness.Same(t, "it wrote all the same", before, o.versions())
 	o.hasNoOperations()

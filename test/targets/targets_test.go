@@ -277,9 +277,8 @@ esac`)
 func TestMakeTestRunsWithoutTheRaceDetectorWhereThereIsNoCCompiler(t *testing.T) {
 	for _, environment := range []string{"CGO_ENABLED=0", "CC=/nonexistent"} {
 		arguments, output := recorded(t, environment)
-		if strings.Contains(arguments, "-race") || !strings.Contains(output, "WITHOUT the race detector") {
-			t.Errorf("%s: go %s\n%s", environment, arguments, output)
-		}
+		harness.Lacks(t, environment, arguments, "-race")
+		harness.Contains(t, environment, output, "WITHOUT the race detector")
 		// FINDINGS_BUILT spares the tests to build.
 		built, tested := strings.Index(arguments, "-o bin/ ./cmd/..."), strings.Index(arguments, "gotestsum")
 		if built < 0 || built > tested {
