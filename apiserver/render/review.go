@@ -31,20 +31,13 @@ func NewReview(r *v1alpha1.Review, updatedAt time.Time, counts reviewstate.Count
 		OpenMediumCount:  counts.OpenMedium,
 		OpenLowCount:     counts.OpenLow,
 		ClosedIssueCount: counts.Closed,
-		LastReviewAt:     lastReviewAt(r.Spec.ReviewedCommits),
+		LastReviewAt:     optionalSecond(reviewstate.LastReviewAt(r.Spec.ReviewedCommits)),
 		CreatedAt:        second(r.CreationTimestamp.Time),
 		UpdatedAt:        second(updatedAt),
 	}, func(w *writer) {
 		w.number("open_confirmed_count", counts.OpenConfirmed)
 		w.number("open_muted_count", counts.OpenMuted)
 	})
-}
-
-func lastReviewAt(reviewed []v1alpha1.ReviewedCommit) *time.Time {
-	if len(reviewed) == 0 {
-		return nil
-	}
-	return optionalSecond(&reviewed[len(reviewed)-1].ReviewedAt)
 }
 
 // NewReviewIssue renders an issue in the state of the given status. review is the issue's review, and

@@ -21,7 +21,7 @@ func ReviewStatus(review *v1alpha1.Review, counts Counts, now time.Time) v1alpha
 	next.ClosedIssueCount, next.OpenIssueCount = counts.Closed, counts.Open
 	next.OpenHighCount, next.OpenMediumCount, next.OpenLowCount = counts.OpenHigh, counts.OpenMedium, counts.OpenLow
 	next.OpenMutedCount, next.OpenConfirmedCount = counts.OpenMuted, counts.OpenConfirmed
-	next.LastReviewAt = lastReviewAt(review.Spec.ReviewedCommits)
+	next.LastReviewAt = LastReviewAt(review.Spec.ReviewedCommits)
 	next.UpdatedAt = updatedAt(review, before.ObservedGeneration, before.UpdatedAt, CountsOf(before) != counts, now)
 	next.ObservedGeneration = review.Generation
 	next.Transitions = transitions.Of(before.Transitions, before.EmittedSeq).Record(*next.UpdatedAt,
@@ -38,7 +38,8 @@ func CountsOf(status *v1alpha1.ReviewStatus) Counts {
 	}
 }
 
-func lastReviewAt(reviewed []v1alpha1.ReviewedCommit) *v1alpha1.Time {
+// LastReviewAt returns a copy of when the last commit was reviewed; nil if none was.
+func LastReviewAt(reviewed []v1alpha1.ReviewedCommit) *v1alpha1.Time {
 	if len(reviewed) == 0 {
 		return nil
 	}
