@@ -119,9 +119,7 @@ func median(all []time.Duration) time.Duration {
 
 func clocked(b *testing.B, do func() error) time.Duration {
 	start := time.Now()
-	if err := do(); err != nil {
-		b.Fatal(err)
-	}
+	harness.Must(b, do())
 	return time.Since(start)
 }
 

@@ -55,9 +55,7 @@ func TestAFileIsSentStraightFromMemory(t *testing.T) {
 				}
 				at += len(piece)
 			}
-			if expected := map[string]int{http.MethodGet: len(want)}[method]; at != expected {
-				t.Errorf("%s of coding %q: %d bytes, want %d", method, coding, at, expected)
-			}
+			harness.Same(t, "bytes of "+method+" of coding "+coding, map[string]int{http.MethodGet: len(want)}[method], at)
 		}
 	}
 }

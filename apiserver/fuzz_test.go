@@ -128,8 +128,7 @@ func FuzzListQueries(f *testing.F) {
 				}
 				return
 			}
-			var page fuzzPage
-			harness.Must(t, json.Unmarshal(answer.Body.Bytes(), &page))
+			page := harness.Decoded[fuzzPage](t, answer.Body.Bytes())
 			for _, item := range page.Items {
 				seen = append(seen, item.ID)
 			}
@@ -166,16 +165,14 @@ func FuzzCountQueries(f *testing.F) {
 		if answer.Code != http.StatusOK {
 			return
 		}
-		var counts openapi.FindingCounts
-		harness.Must(t, json.Unmarshal(answer.Body.Bytes(), &counts))
+		counts := harness.Decoded[openapi.FindingCounts](t, answer.Body.Bytes())
 		given, err := url.ParseQuery(query)
 		if err != nil {
 			return // a semicolon, which net/url does not take
 		}
 		given.Del("field")
 		given.Del("values")
-		var page fuzzPage
-		harness.Must(t, json.Unmarshal(s.call(t, http.MethodGet, "/v1/findings", given.Encode(), "").Body.Bytes(), &page))
+		page := harness.Decoded[fuzzPage](t, s.call(t, http.MethodGet, "/v1/findings", given.Encode(), "").Body.Bytes())
 		if page.Total == nil || *page.Total != int(counts.Total) {
 			t.Errorf("%q: %d findings are counted, and the list is %+v", query, counts.Total, page)
 		}
@@ -219,8 +216,7 @@ func FuzzExportQueries(f *testing.F) {
 			rows = len(all) - 1
 		}
 		given.Del("format")
-		var page fuzzPage
-		harness.Must(t, json.Unmarshal(s.call(t, http.MethodGet, "/v1/findings", given.Encode(), "").Body.Bytes(), &page))
+		page := harness.Decoded[fuzzPage](t, s.call(t, http.MethodGet, "/v1/findings", given.Encode(), "").Body.Bytes())
 		if page.Total == nil || *page.Total != rows {
 			t.Errorf("%q: %d findings are exported, and the list is %+v", query, rows, page)
 		}

@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -94,9 +93,7 @@ func newListed(t *testing.T, operations int, atEnd func()) listed {
 		operation.Spec.Set.Comments = new(strings.Repeat("\U0001F600", 10_000))
 		list.Items = append(list.Items, *operation)
 	}
-	content, err := json.Marshal(list)
-	harness.Must(t, err)
-	return listed{content, atEnd}
+	return listed{harness.JSON(t, list), atEnd}
 }
 
 func (l listed) RoundTrip(*http.Request) (*http.Response, error) {

@@ -111,9 +111,8 @@ func (w *watched) streams(t *testing.T, deaf string) {
 		events := &handlers.Events{Kinds: changes.Set(0).With(changes.Kind(kind)), Close: func() {}}
 		for staleness, alive := range map[time.Duration]bool{time.Hour: true, 2 * time.Minute: dependsOn != deaf} {
 			r := &router{model: w.model, auth: w.auth, dataStaleness: staleness}
-			if r.beat(&eventStream{events: events}) != alive {
-				t.Errorf("%s has been deaf for 151 s, of at most %s: the stream of %s goes on: %t", deaf, staleness, dependsOn, !alive)
-			}
+			harness.Same(t, deaf+" has been deaf for 151 s, of at most "+staleness.String()+": the stream of "+dependsOn+" goes on",
+				alive, r.beat(&eventStream{events: events}))
 			engine := newEngine()
 			engine.Use(func(c *gin.Context) { c.Set(stateKey, &state{}) })
 			engine.HEAD("/", r.checkDataAge(&openapi.Operation{ID: "streamEvents"}), func(c *gin.Context) { r.sendEvents(c, events) })

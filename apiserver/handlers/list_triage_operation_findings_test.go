@@ -42,9 +42,8 @@ func TestPagesOfAnOperationsFindingsReadFewPartsAndEndWithTheLastFinding(t *test
 					}
 					for _, item := range page.Items {
 						var id int
-						if _, err := fmt.Sscanf(string(item.AppendTo(nil)), `{"finding_id":"f-%d`, &id); err != nil {
-							t.Fatal(err)
-						}
+						_, err := fmt.Sscanf(string(item.AppendTo(nil)), `{"finding_id":"f-%d`, &id)
+						harness.Must(t, err)
 						got = append(got, id)
 					}
 					if page.HasMore && final && len(got) == len(conflicted) {

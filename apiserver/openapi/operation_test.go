@@ -94,9 +94,7 @@ func TestAStrictOperationRefusesParametersThatItDoesNotHave(t *testing.T) {
 		"dry_run=true&tool=gosec":  "", "": "", "&&": "",
 	} {
 		_, err := upload.ParseQuery(query)
-		if got := fmt.Sprint(err); want == "" && err != nil || !strings.Contains(got, want) {
-			t.Errorf("?%s: error %v, want %q", query, err, want)
-		}
+		harness.ErrorContains(t, "?"+query, err, want)
 	}
 }
 
@@ -105,9 +103,7 @@ func TestAQueryHasTheContractsDefaults(t *testing.T) {
 	for _, id := range []string{"listFindingsV1", "listFindingsV2"} {
 		query, err := all[id].ParseQuery("")
 		harness.Must(t, err)
-		if got := [...]any{query.Get("sort"), query.Get("order"), query.Int("size")}; got != [...]any{"created_at", "desc", 100} {
-			t.Errorf("%s: defaults are %v", id, got)
-		}
+		harness.Same(t, id+": defaults", []any{"created_at", "desc", 100}, []any{query.Get("sort"), query.Get("order"), query.Int("size")})
 		if _, there := query.Lookup("status"); there {
 			t.Errorf("%s: a filter that was not given is there", id)
 		}
@@ -128,9 +124,8 @@ func TestAnEmptyValueIsAsIfItWereNotGiven(t *testing.T) {
 				}
 				parameters++
 				for _, empty := range []string{name + "=", name, name + "=&" + name + "="} {
-					if got, want := shown(t, operation, empty, queryOf(item, described)), shown(t, operation, "", queryOf(item, described)); got != want {
-						t.Errorf("%s %s?%s is read as %s, without it %s", method, path, empty, got, want)
-					}
+					harness.Same(t, fmt.Sprintf("%s %s?%s is read as without it", method, path, empty),
+						shown(t, operation, "", queryOf(item, described)), shown(t, operation, empty, queryOf(item, described)))
 				}
 			}
 			if described.RequestBody == nil || operation.IsStream() {
@@ -324,10 +319,8 @@ func TestBodiesAreTakenAsTheContractDescribesThem(t *testing.T) {
 		validator := spec.Components.Schemas[schema].Value
 		rapid.Check(t, func(t *rapid.T) {
 			given := rapid.MapOfN(name, value, 1, 5).Draw(t, "body")
-			content, err := json.Marshal(given)
-			harness.Must(t, err)
-			var plain any
-			harness.Must(t, json.Unmarshal(content, &plain))
+			content := harness.JSON(t, given)
+			plain := harness.Decoded[any](t, content)
 			_, got := all[id].ParseBody(content)
 			want := validator.VisitJSON(plain, openapi3.EnableJSONSchema2020())
 			if (got == nil) != (want == nil) {

@@ -100,9 +100,7 @@ func TestAConditionThatFailsIsOneThatTheOperationTakes(t *testing.T) {
 		for method, operation := range item.Operations() {
 			takes := operation.Parameters.GetByInAndName(openapi3.ParameterInHeader, openapi.HeaderIfMatch) != nil
 			failed := operation.Responses.Status(http.StatusPreconditionFailed)
-			if answers := failed != nil && strings.HasSuffix(failed.Ref, "/PreconditionFailed"); answers != takes {
-				t.Errorf("%s %s: it takes if-match: %t; it answers that it does not match: %t", method, path, takes, answers)
-			}
+			harness.Same(t, method+" "+path+" answers that if-match does not match", takes, failed != nil && strings.HasSuffix(failed.Ref, "/PreconditionFailed"))
 		}
 	}
 }
@@ -114,9 +112,7 @@ func TestAnOperationThatRefusesUnknownParametersSaysSo(t *testing.T) {
 		for method, operation := range item.Operations() {
 			refuses, _ := operation.Extensions["x-strict-query"].(bool)
 			description := strings.Join(strings.Fields(operation.Description), " ")
-			if says := strings.Contains(description, "Unknown parameters are refused"); says != refuses {
-				t.Errorf("%s %s: it refuses unknown parameters: %t; its description says so: %t", method, path, refuses, says)
-			}
+			harness.Same(t, method+" "+path+" says what it refuses", refuses, strings.Contains(description, "Unknown parameters are refused"))
 		}
 	}
 }

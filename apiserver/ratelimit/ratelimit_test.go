@@ -101,7 +101,7 @@ func TestExactlyTheLimitIsAllowedUnderConcurrency(t *testing.T) {
 }
 
 // checkOneWindow checks the decisions of one window, in any order.
-func checkOneWindow(t interface{ Errorf(string, ...any) }, decisions []Decision, limit int) {
+func checkOneWindow(t harness.T, decisions []Decision, limit int) {
 	remaining := map[int]int{}
 	allowed := 0
 	for _, d := range decisions {
@@ -117,13 +117,9 @@ func checkOneWindow(t interface{ Errorf(string, ...any) }, decisions []Decision,
 		allowed++
 		remaining[d.Remaining]++
 	}
-	if want := min(limit, len(decisions)); allowed != want {
-		t.Errorf("limit %d: %d of %d allowed, want %d", limit, allowed, len(decisions), want)
-	}
+	harness.Same(t, fmt.Sprintf("limit %d: allowed of %d", limit, len(decisions)), min(limit, len(decisions)), allowed)
 	for left, times := range remaining {
-		if times != 1 {
-			t.Errorf("remaining %d was told to %d requests", left, times)
-		}
+		harness.Same(t, fmt.Sprintf("requests that were told that %d remain", left), 1, times)
 	}
 }
 
@@ -214,9 +210,7 @@ func TestNobodyIsToldToWaitForLessThanASecondOrMoreThanAWindow(t *testing.T) {
 		"a window of others": {"nobody waits longer than a window", time.Hour, 60},
 	}
 	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			harness.Same(t, c.reason, c.want, secondsLeft(c.left, Window))
-		})
+		harness.Same(t, name+": "+c.reason, c.want, secondsLeft(c.left, Window))
 	}
 }
 
@@ -253,12 +247,8 @@ func TestAFloodOfAddressesTakesABoundedNumberOfCounters(t *testing.T) {
 	if got := len(l.memory.windows); got > maxAddresses+overflowCounters {
 		t.Errorf("%d counters for %d addresses, want at most %d", got, 4*maxAddresses, maxAddresses+overflowCounters)
 	}
-	if got := l.Take(t.Context(), early); got.Remaining != DefaultRequestsPerMinute-2 {
-		t.Errorf("an address from before the flood lost its counter: %+v", got)
-	}
-	if got := l.Take(t.Context(), Key("uid", 5)); got.Remaining != 4 {
-		t.Errorf("the flood was counted against a key: %+v", got)
-	}
+	harness.Same(t, "left to an address from before the flood", DefaultRequestsPerMinute-2, l.Take(t.Context(), early).Remaining)
+	harness.Same(t, "left to a key, against which the flood does not count", 4, l.Take(t.Context(), Key("uid", 5)).Remaining)
 }
 
 // Else a sender with many addresses could choose those that share the counter of another client.
@@ -302,9 +292,7 @@ func TestAddressesAreForgottenAfterTheirWindow(t *testing.T) {
 		{"two windows later nothing is left", 200 * time.Second, 1, false},
 	}
 	for _, s := range steps {
-		if got := a.admit(network(s.n), start.Add(s.after)); got != s.want {
-			t.Errorf("after %s, address %d: %v, want %v: %s", s.after, s.n, got, s.want, s.reason)
-		}
+		harness.Same(t, fmt.Sprintf("after %s, address %d: %s", s.after, s.n, s.reason), s.want, a.admit(network(s.n), start.Add(s.after)))
 	}
 }
 

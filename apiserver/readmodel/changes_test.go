@@ -48,9 +48,7 @@ func TestChangesAreReportedInTheOrderOfTheWatchOnceReadersSeeThem(t *testing.T) 
 	wants("not before the watch reports it")
 	feed(t, m, findings, finding("f-2", 21))
 	feed(t, m, findings, finding("f-1", 22, muted, generation(2)))
-	if got := reported(reader); got != nil {
-		t.Errorf("before readers see it, %q is reported", got)
-	}
+	harness.Same(t, "the changes before readers see them", []string(nil), reported(reader))
 	wants("a patch's result", "finding created f-2 21 open\n", "finding updated f-1 22 muted\n")
 	// A write that changes nothing visible.
 	feed(t, m, findings, finding("f-1", 23, muted, generation(2), func(f *v1alpha1.Finding) { f.Labels = map[string]string{"a": "b"} }))
@@ -62,9 +60,7 @@ func TestChangesAreReportedInTheOrderOfTheWatchOnceReadersSeeThem(t *testing.T) 
 
 	feed(t, m, reviews, review("r-1", 30))
 	publish(m)
-	if got := reported(reader); got != nil {
-		t.Errorf("before the review is rendered, %q is reported", got)
-	}
+	harness.Same(t, "the changes before the review is rendered", []string(nil), reported(reader))
 	wants("a review", "review updated r-1 30 \n")
 
 	delivery := &v1alpha1.WebhookDelivery{ObjectMeta: meta(acmeNamespace, "d-1", 31)}
@@ -178,9 +174,7 @@ func TestAListOfReviewIssuesTakenAnewIsOneResetOfReviews(t *testing.T) {
 	harness.Same(t, "the changes after the first list", []string{"review updated r-1 41 \n"}, reported(reader))
 	harness.Must(t, m.replace(reviewIssues, []metav1.Object{issue("i-1", 20), issue("i-2", 40)}, "50"))
 	publish(m)
-	if got := reported(reader); got != nil {
-		t.Errorf("before the counts are shown, %q is reported", got)
-	}
+	harness.Same(t, "the changes before the counts are shown", []string(nil), reported(reader))
 	settle(m)
 	counted, _ := m.Review(acme, "r-1")
 	harness.Same(t, "the open issues then", int32(2), counted.openIssueCount)
@@ -212,9 +206,7 @@ func TestAListTakenAnewIsOneReset(t *testing.T) {
 	harness.Must(t, m.replace(findings, []metav1.Object{finding("f-2", 33, muted)}, "40"))
 	show(t, m, findings, finding("f-3", 41))
 	harness.Same(t, "the changes", []string{"reset", "finding created f-3 41 open\n"}, reported(reader))
-	if got := reported(reader); got != nil {
-		t.Errorf("then %q is reported", got)
-	}
+	harness.Same(t, "the changes then", []string(nil), reported(reader))
 }
 
 func TestADecisionShownDuringAListIsReportedAfterIt(t *testing.T) {

@@ -2,7 +2,6 @@ package readmodel
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -62,9 +61,7 @@ func shownIDs(rows []shownRow) []string {
 
 func decode(t harness.T, content []byte) shownRow {
 	t.Helper()
-	var row shownRow
-	harness.Must(t, json.Unmarshal(content, &row))
-	return row
+	return harness.Decoded[shownRow](t, content)
 }
 
 // allLists returns all lists in all orders, without filters.

@@ -1,7 +1,6 @@
 package readmodel
 
 import (
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"strings"
@@ -27,11 +26,7 @@ func TestMemoryOfAFinding(t *testing.T) {
 	for i := range count {
 		stored = append(stored, storedFinding(t, i))
 	}
-	received := func(i int) *v1alpha1.Finding {
-		object := &v1alpha1.Finding{}
-		harness.Must(t, json.Unmarshal(stored[i], object))
-		return object
-	}
+	received := func(i int) *v1alpha1.Finding { return harness.Decoded[*v1alpha1.Finding](t, stored[i]) }
 	before := harness.Heap()
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	for i := range count {
@@ -126,8 +121,7 @@ func storedFinding(t *testing.T, i int) []byte {
 // ownedBy returns the fields of a value in the format of managedFields.
 func ownedBy(t *testing.T, value any) *metav1.FieldsV1 {
 	t.Helper()
-	var members any
-	harness.Must(t, json.Unmarshal(harness.JSON(t, value), &members))
+	members := harness.Decoded[any](t, harness.JSON(t, value))
 	var owned func(any) any
 	owned = func(value any) any {
 		out := map[string]any{}

@@ -2,7 +2,6 @@ package readmodel
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"testing"
@@ -27,9 +26,7 @@ func shown(t *testing.T, m *Model, organization, id string) openapi.FindingV2 {
 	if !ok {
 		t.Fatalf("finding %s of %s is not there", id, organization)
 	}
-	var out openapi.FindingV2
-	harness.Must(t, json.Unmarshal(jsonOf(item.V2()), &out))
-	return out
+	return harness.Decoded[openapi.FindingV2](t, jsonOf(item.V2()))
 }
 
 func TestOnlyNamespacesOfOrganizationsAreVisible(t *testing.T) {
@@ -100,9 +97,7 @@ func TestAReadersViewNeverShowsAnotherOrganizationsFindings(t *testing.T) {
 	feedDeletion(t, m, organizations, organization(acme, acmeNamespace, 11))
 	feed(t, m, organizations, organization("next", acmeNamespace, 12))
 	show(t, m, findings, finding("f-1", 13))
-	if shown(t, m, "next", "f-1").OrganizationId != "next" {
-		t.Error("the next organization is not named")
-	}
+	harness.Same(t, "the organization of the finding", "next", shown(t, m, "next", "f-1").OrganizationId)
 	harness.Same(t, "findings in the view of the organization before", 0, before.snapshot.Load().findings.Len())
 }
 
@@ -150,9 +145,7 @@ func TestAFindingThatIsCreatedAgainReplacesTheDeletedOne(t *testing.T) {
 	feed(t, m, findings, finding("f-1", 13, muted, func(f *v1alpha1.Finding) { f.UID = "second" }))
 	feedDeletion(t, m, findings, finding("f-1", 12))
 	settle(m)
-	if got := shown(t, m, acme, "f-1"); got.UserStatus != openapi.UserStatusMuted {
-		t.Errorf("the late deletion of the first object hides the second: %+v", got)
-	}
+	harness.Same(t, "the second's user status, after the late deletion of the first", openapi.UserStatusMuted, shown(t, m, acme, "f-1").UserStatus)
 }
 
 func TestAnotherListKeepsWhatIsNewer(t *testing.T) {
@@ -196,9 +189,7 @@ func TestAFindingShowsTheNamesOfItsRepositoryAndProject(t *testing.T) {
 	renamed := project("api", 7)
 	renamed.Spec.DisplayName = "New"
 	show(t, m, projects, renamed)
-	if got = shown(t, m, acme, "f-1"); got.Project.Name != "New" {
-		t.Errorf("the project is renamed: got %+v", got.Project)
-	}
+	harness.Same(t, "the project's name, renamed", "New", shown(t, m, acme, "f-1").Project.Name)
 	cart := repository("shop", 8)
 	cart.Spec.FullName = "acme/stores/cart"
 	show(t, m, repositories, cart)
@@ -206,9 +197,7 @@ func TestAFindingShowsTheNamesOfItsRepositoryAndProject(t *testing.T) {
 
 	feedDeletion(t, m, projects, project("api", 9))
 	settle(m)
-	if got = shown(t, m, acme, "f-1"); got.Project.Name != "" {
-		t.Errorf("the project is gone: got %+v", got.Project)
-	}
+	harness.Same(t, "the project's name, deleted", "", shown(t, m, acme, "f-1").Project.Name)
 }
 
 func TestNothingIsRenderedAnewForWhatFindingsDoNotShow(t *testing.T) {

@@ -84,9 +84,8 @@ func TestAPatchedIssueIsShownAtOnce(t *testing.T) {
 	expect("once what was being rendered is done")
 	settle(m)
 	expect("in the end")
-	if held, _ := m.ReviewIssue(acme, "i-1"); held.Tag() != answer.Tag() {
-		t.Error("the answer has another tag")
-	}
+	held, _ := m.ReviewIssue(acme, "i-1")
+	harness.Same(t, "the answer's tag", held.Tag(), answer.Tag())
 }
 
 // The result of a patch may arrive after later writes by others: the response shows the result, and the held

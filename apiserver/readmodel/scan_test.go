@@ -1,7 +1,6 @@
 package readmodel
 
 import (
-	"encoding/json"
 	"slices"
 	"testing"
 
@@ -51,8 +50,7 @@ func TestScansAreSelectedByWhatTheQueryNames(t *testing.T) {
 		harness.Must(t, err)
 		var got []string
 		for _, item := range page.Items {
-			var shown struct{ ID string }
-			harness.Must(t, json.Unmarshal(item.AppendTo(nil), &shown))
+			shown := harness.Decoded[struct{ ID string }](t, item.AppendTo(nil))
 			got = append(got, shown.ID)
 		}
 		slices.Sort(got)

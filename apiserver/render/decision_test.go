@@ -20,14 +20,10 @@ func TestTheConsoleSeesWhatADecisionIsBasedOn(t *testing.T) {
 		finding.Spec.Package.Version, finding.Spec.Evidence, finding.Spec.Doubt = version, "", nil
 		finding.Spec.Triage = v1alpha1.FindingTriage{}
 		before, seen := finding.DeepCopy(), seenOf(t, finding)
-		encoded, err := json.Marshal(finding.Spec)
-		harness.Must(t, err)
-		var spec any
-		harness.Must(t, json.Unmarshal(encoded, &spec))
+		spec := harness.Decoded[any](t, harness.JSON(t, finding.Spec))
 		based := 0
 		corpus.ChangeEach(spec, "spec", func(path string) {
-			encoded, err := json.Marshal(spec)
-			harness.Must(t, err)
+			encoded := harness.JSON(t, spec)
 			finding.Spec = v1alpha1.FindingSpec{}
 			if json.Unmarshal(encoded, &finding.Spec) != nil {
 				return // a text instead of a time

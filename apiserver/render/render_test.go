@@ -173,9 +173,7 @@ func v2(t *testing.T, project *render.Project, repository *render.Repository) op
 	t.Helper()
 	_, content, _, err := renderFinding("acme", emptyFinding(), at(5).Time, project, repository)
 	harness.Must(t, err)
-	var out openapi.FindingV2
-	harness.Must(t, json.Unmarshal(content, &out))
-	return out
+	return harness.Decoded[openapi.FindingV2](t, content)
 }
 
 func TestEqualTellsWhatFindingsShow(t *testing.T) {

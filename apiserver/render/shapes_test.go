@@ -188,8 +188,7 @@ func TestGoldenShapes(t *testing.T) {
 // No member of a full resource may be empty: an empty member was forgotten.
 func TestEveryMemberOfTheShapesIsRendered(t *testing.T) {
 	for name, content := range shapes(t) {
-		var value map[string]any
-		harness.Must(t, json.Unmarshal(content, &value))
+		value := harness.Decoded[map[string]any](t, content)
 		switch name {
 		case "findingfull.full.json":
 			delete(value, "verdict") // wholeFinding is decided
@@ -212,8 +211,7 @@ func TestShapesAreThoseOfTheContract(t *testing.T) {
 	}
 	for name, content := range shapes(t) {
 		shape, _, _ := strings.Cut(name, ".")
-		var value map[string]any
-		harness.Must(t, json.Unmarshal(content, &value))
+		value := harness.Decoded[map[string]any](t, content)
 		schema := spec.Components.Schemas[schemas[shape]].Value
 		harness.NoError(t, name, schema.VisitJSON(value, openapi3.EnableFormatValidation(), openapi3.MultiErrors()))
 		members := len(schema.Properties)
@@ -287,8 +285,7 @@ func TestProviderOfAReview(t *testing.T) {
 		issue, err := render.NewReviewIssue(wholeIssue(), &wholeIssueStatus, at(1).Time, review, r)
 		harness.Must(t, err)
 		for _, content := range [][]byte{shownReview.JSON(), issue.JSON()} {
-			var shown struct{ Provider string }
-			harness.Must(t, json.Unmarshal(content, &shown))
+			shown := harness.Decoded[struct{ Provider string }](t, content)
 			harness.Same(t, c.reason, c.want, shown.Provider)
 		}
 	}

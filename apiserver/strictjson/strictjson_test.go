@@ -91,9 +91,7 @@ func FuzzObject(f *testing.F) {
 		if err := json.Unmarshal(content, &loose); err != nil {
 			t.Fatalf("accepted %q, which encoding/json refuses: %v", content, err)
 		}
-		if len(loose) != len(members) {
-			t.Errorf("%q: %d members, encoding/json sees %d", content, len(members), len(loose))
-		}
+		harness.Same(t, "members of "+string(content), len(loose), len(members))
 		// An unpaired surrogate or invalid UTF-8 would turn into a U+FFFD that was not in the input.
 		out := harness.JSON(t, loose)
 		if strings.ContainsRune(string(out), utf8.RuneError) &&

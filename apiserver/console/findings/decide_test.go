@@ -38,9 +38,7 @@ func TestAnotherPersonsDecisionAfterOnesOwnIsNotTakenForIt(t *testing.T) {
 		if !stored {
 			t.Fatalf("%s: %+v", by, response.JSON)
 		}
-		if is := answer.Seen == rowOf(after).Seen(); is != own {
-			t.Errorf("the decision of %s is taken for one's own: %v", by, is)
-		}
+		harness.Same(t, "the decision of "+by+" is taken for one's own", own, answer.Seen == rowOf(after).Seen())
 	}
 }
 

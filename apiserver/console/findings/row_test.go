@@ -2,9 +2,7 @@ package findings
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
-	"os"
 	"path/filepath"
 	"reflect"
 	"testing"
@@ -58,8 +56,7 @@ func TestARowShowsWhatTheFindingIs(t *testing.T) {
 			Items: rapid.SliceOfN(anyFinding, 0, 3).Draw(t, "items"), HasMore: rapid.Bool().Draw(t, "more"),
 			NextCursor: rapid.String().Draw(t, "next"), Total: rapid.Int64().Draw(t, "total"),
 		}
-		body, err := json.Marshal(want)
-		harness.Must(t, err)
+		body := harness.JSON(t, want)
 		answered(t, body, &want)
 		var got rows
 		answered(t, body, &got)
@@ -78,8 +75,7 @@ func TestARowOfAnExampleShowsIt(t *testing.T) {
 		t.Fatal("no examples: ", err)
 	}
 	for _, example := range examples {
-		body, err := os.ReadFile(example)
-		harness.Must(t, err)
+		body := []byte(harness.File(t, example))
 		var want client.FindingFull
 		var got row
 		answered(t, body, &want)
@@ -90,8 +86,7 @@ func TestARowOfAnExampleShowsIt(t *testing.T) {
 
 // TestARowShowsWhatTheFindingIs compares the facts of a row with these.
 func TestThePageOfAFindingHasEveryFactOfADecision(t *testing.T) {
-	var whole client.FindingFull
 	answer := harness.RepositoryFile(t, "apiserver", "render", "testdata", "findingfull.full.json")
-	harness.Must(t, json.Unmarshal([]byte(answer), &whole))
+	whole := harness.Decoded[client.FindingFull](t, []byte(answer))
 	harness.Filled(t, "apiserver/console/findings/finding.go", shown{FindingFull: whole}.now().Facts)
 }

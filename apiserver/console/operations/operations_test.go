@@ -151,9 +151,7 @@ func TestAnOperationThatHasFailedHalfwayShowsWhatItHasDecided(t *testing.T) {
 	for changed, shows := range map[int32]bool{0: false, 3: true} {
 		o := client.TriageOperation{Id: "op-1", Phase: client.TriageOperationPhaseFailed, Changed: changed}
 		text := pagetest.Text(t, operationPage(o, client.TriageOperation{}, "Mute", nil, "token", true))
-		if got := strings.Contains(text, "Preview the undo"); got != shows {
-			t.Errorf("after %d decisions the undo is offered: %t", changed, got)
-		}
+		harness.Same(t, fmt.Sprintf("after %d decisions the undo is offered", changed), shows, strings.Contains(text, "Preview the undo"))
 	}
 }
 

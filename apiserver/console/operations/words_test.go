@@ -52,9 +52,7 @@ func TestAnOperationIsUndoneByOneThatChangedSomething(t *testing.T) {
 		harness.Same(t, name, c.want, undoingOf("op-made", []client.TriageOperation{c.of}).Id)
 	}
 	again := client.TriageOperation{Id: "op-again", Undo: "op-undo", Phase: client.TriageOperationPhaseCompleted, Changed: 3}
-	if got := undoingOf("op-made", []client.TriageOperation{again, undo}).Id; got != "" {
-		t.Errorf("it is in force again, and undone by %q", got)
-	}
+	harness.Same(t, "what undoes it, in force again", "", undoingOf("op-made", []client.TriageOperation{again, undo}).Id)
 	mutual := client.TriageOperation{Id: "op-made", Undo: "op-undo", Phase: client.TriageOperationPhaseCompleted, Changed: 3}
 	undoingOf("op-made", []client.TriageOperation{mutual, undo}) // must terminate
 	failing, skipping := undo, undo

@@ -3,7 +3,6 @@ package overview
 import (
 	"fmt"
 	"net/http"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -140,10 +139,9 @@ func TestTheOverviewSaysThatHistoryBeginsToday(t *testing.T) {
 		{"two", []client.TrendDay{{Day: "2026-11-22"}, day}, []string{`class="line high"`, "From 22 November 2026"}, []string{"History begins"}},
 	} {
 		s := shown{Open: open, Trends: client.Trends{Days: c.days}}
-		var html strings.Builder
-		harness.Must(t, overviewPage(s).Render(t.Context(), &html))
-		harness.Contains(t, c.reason, html.String(), c.want...)
-		harness.Lacks(t, c.reason, html.String(), append(c.never, "style=")...)
+		text := pagetest.Text(t, overviewPage(s))
+		harness.Contains(t, c.reason, text, c.want...)
+		harness.Lacks(t, c.reason, text, append(c.never, "style=")...)
 	}
 }
 

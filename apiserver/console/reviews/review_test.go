@@ -195,10 +195,9 @@ func TestARefusedDecisionIsToldWhereverTheIssueIs(t *testing.T) {
 		s := shown{Conflict: "Ada was faster.", Conflicted: "i-1", open: tc.open, resolved: tc.resolved, texts: new(ui.Texts)}
 		s.Sent, s.canDecide = url.Values{"comments": {"Typed."}}, true
 		s.LastReviewAt = &reviewed
-		var out strings.Builder
-		harness.Must(t, reviewPage(s).Render(t.Context(), &out))
-		harness.Same(t, tc.reason+": times that it is told", 1, strings.Count(out.String(), "Ada was faster."))
-		harness.Same(t, tc.reason+": times that what was typed is there", 1, strings.Count(out.String(), "Typed.</"))
+		text := pagetest.Text(t, reviewPage(s))
+		harness.Same(t, tc.reason+": times that it is told", 1, strings.Count(text, "Ada was faster."))
+		harness.Same(t, tc.reason+": times that what was typed is there", 1, strings.Count(text, "Typed.</"))
 	}
 }
 
@@ -243,12 +242,11 @@ func TestAReviewPageShowsWhichIssuesThereAre(t *testing.T) {
 		for i := range s.open.Items {
 			s.open.Items[i].PackageVersion = "1.0\u202e"
 		}
-		var out strings.Builder
-		harness.Must(t, reviewPage(s).Render(t.Context(), &out))
-		harness.Same(t, tc.reason+": invisible characters", false, strings.Contains(out.String(), "\u202e"))
+		out := pagetest.Text(t, reviewPage(s))
+		harness.Same(t, tc.reason+": invisible characters", false, strings.Contains(out, "\u202e"))
 		var got []string
 		for _, text := range []string{unreviewed, none, filtered, title} {
-			if strings.Contains(out.String(), text) {
+			if strings.Contains(out, text) {
 				got = append(got, text)
 			}
 		}
@@ -257,8 +255,7 @@ func TestAReviewPageShowsWhichIssuesThereAre(t *testing.T) {
 }
 
 func TestAnIssueHasEveryFactOfADecision(t *testing.T) {
-	var whole client.ReviewIssueFull
 	answer := harness.RepositoryFile(t, "apiserver", "render", "testdata", "reviewissuefull.full.json")
-	harness.Must(t, json.Unmarshal([]byte(answer), &whole))
+	whole := harness.Decoded[client.ReviewIssueFull](t, []byte(answer))
 	harness.Filled(t, "apiserver/console/reviews/decide.go", now(whole).Facts, "Code", "Stale")
 }
