@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -35,8 +34,7 @@ type valuesSchema struct {
 // accepts and the schema refuses cannot be set.
 func TestTheChartsSchemaTakesWhatTheBinaryTakes(t *testing.T) {
 	content := readChart(t, "values.schema.json")
-	var schema valuesSchema
-	harness.Must(t, json.Unmarshal(content, &schema))
+	schema := harness.Decoded[valuesSchema](t, content)
 	var want []string
 	for _, c := range (&controllerOptions{}).controllerSetups() {
 		want = append(want, c.name)

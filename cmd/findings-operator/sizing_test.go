@@ -113,8 +113,7 @@ func TestAProjectCountsForItsHistory(t *testing.T) {
 	stored := &unstructured.Unstructured{}
 	stored.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("FindingTrend"))
 	harness.Must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(trend), stored))
-	text, err := json.Marshal(stored)
-	harness.Must(t, err)
+	text := harness.JSON(t, stored)
 	if history, room := projectTrends*len(text), projectObjects*storedBytes*versions; room < float64(history) {
 		t.Errorf("etcd has room for %.0f bytes of a project, and its history takes %d", room, history)
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -148,10 +147,7 @@ func TestAFileOutsideOfTheRepositoryIsRefused(t *testing.T) {
 func TestAPeriodIsInWholeSeconds(t *testing.T) {
 	f := flagged(t, "--created-since=2026-03-01T11:59:59.5Z", "--created-until=2026-03-01T12:00:00.001Z")
 	harness.Must(t, f.read())
-	sent, err := json.Marshal(f.selection)
-	harness.Must(t, err)
-	var stored v1alpha1.FindingSelection
-	harness.Must(t, json.Unmarshal(sent, &stored))
+	stored := harness.Decoded[v1alpha1.FindingSelection](t, harness.JSON(t, f.selection))
 	harness.Same(t, "what the operation stores", f.selection, stored)
 	harness.Same(t, "since", "2026-03-01T12:00:00Z", instant(stored.CreatedSince))
 	harness.Same(t, "until", "2026-03-01T12:00:01Z", instant(stored.CreatedUntil))
