@@ -1,6 +1,7 @@
 package etag_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -64,7 +65,7 @@ func FuzzCondition(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, value string) {
 		for _, condition := range []etag.Condition{etag.IfMatch([]string{value}), etag.IfNoneMatch([]string{value})} {
-			harness.Same(t, value+" is a condition", strings.Trim(value, " \t") != "", condition.Given())
+			harness.Same(t, fmt.Sprintf("%q is a condition", value), strings.Trim(value, " \t") != "", condition.Given())
 			if condition.Names("abc") && !strings.Contains(value, `"abc`) && !strings.Contains(value, "*") {
 				t.Errorf("%q names abc", value)
 			}

@@ -2,6 +2,7 @@ package strictjson_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -91,7 +92,7 @@ func FuzzObject(f *testing.F) {
 		if err := json.Unmarshal(content, &loose); err != nil {
 			t.Fatalf("accepted %q, which encoding/json refuses: %v", content, err)
 		}
-		harness.Same(t, "members of "+string(content), len(loose), len(members))
+		harness.Same(t, fmt.Sprintf("members of %q", content), len(loose), len(members))
 		// An unpaired surrogate or invalid UTF-8 would turn into a U+FFFD that was not in the input.
 		out := harness.JSON(t, loose)
 		if strings.ContainsRune(string(out), utf8.RuneError) &&
