@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -136,8 +135,7 @@ func TestAnInvalidUploadInGitHubsFormIsRejected(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := c.postAsGitHub("acme/payments", tc.body, tc.changes...).wants(http.StatusBadRequest, name)
-			var said struct{ Message, Error, Detail, Field string }
-			harness.Must(t, json.Unmarshal(a.body, &said))
+			said := harness.Decoded[struct{ Message, Error, Detail, Field string }](t, a.body)
 			if !strings.HasPrefix(said.Message, "rejecting SARIF: ") || !strings.Contains(said.Message, tc.want) || said.Error != "Invalid request body" || said.Detail == "" {
 				t.Errorf("the answer is %s, want %q in its message", a.body, tc.want)
 			}

@@ -253,9 +253,7 @@ func parsed(t *testing.T, token string, part int) object {
 	t.Helper()
 	content, err := base64.RawURLEncoding.DecodeString(strings.Split(token, ".")[part])
 	harness.Must(t, err)
-	var out object
-	harness.Must(t, json.Unmarshal(content, &out))
-	return out
+	return harness.Decoded[object](t, content)
 }
 
 // mangled adds the bytes of a valid token, rearranged.

@@ -3,7 +3,6 @@ package attack
 import (
 	"bytes"
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -31,8 +30,7 @@ func texts(t *testing.T, a *answer) map[string]string {
 		}
 		return out
 	}
-	var value any
-	harness.Must(t, json.Unmarshal(a.body, &value))
+	value := harness.Decoded[any](t, a.body)
 	collect(out, "", value)
 	return out
 }

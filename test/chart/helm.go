@@ -117,9 +117,8 @@ func (r *Release) KillUpgrade(t testing.TB) {
 // Install installs the chart, with additional helm arguments.
 func (r *Release) Install(t testing.TB, arguments ...string) {
 	t.Helper()
-	if _, err := r.Helm(t, append([]string{"install", r.Name, Folder()}, arguments...)...); err != nil {
-		t.Fatal(err)
-	}
+	_, err := r.Helm(t, append([]string{"install", r.Name, Folder()}, arguments...)...)
+	harness.Must(t, err)
 }
 
 // Controller returns a config with a token of the release's own service account of the controllers,

@@ -64,8 +64,7 @@ func TestTheDashboardsOfReleasesAreKeptApart(t *testing.T) {
 			"--set", "metrics.dashboard.enabled=true", "--show-only", "templates/dashboard.yaml")
 		data, _, _ := unstructured.NestedStringMap(objects[0].Object, "data") //nolint:errcheck // none is counted below
 		for file, content := range data {
-			var dashboard struct{ UID, Title string }
-			harness.Must(t, json.Unmarshal([]byte(content), &dashboard))
+			dashboard := harness.Decoded[struct{ UID, Title string }](t, []byte(content))
 			if len(dashboard.UID) > 40 {
 				t.Errorf("Grafana refuses the uid %q: it has more than 40 characters", dashboard.UID)
 			}
@@ -103,9 +102,8 @@ func TestTheSlowAPIIsMeasuredWithoutRequestsThatWait(t *testing.T) {
 	for id, operation := range operations {
 		left := matches(excluded[1], operation.Path) ||
 			matches(waiting[1], operation.Method) && matches(waiting[2], operation.Path)
-		if want := operation.IsStream() || slices.Contains(awaiting, id); left != want {
-			t.Errorf("%s %s (%s): left out: %t; it waits: %t", operation.Method, operation.Path, id, left, want)
-		}
+		harness.Same(t, fmt.Sprintf("%s %s (%s) is left out, as it waits", operation.Method, operation.Path, id),
+			operation.IsStream() || slices.Contains(awaiting, id), left)
 	}
 	for path, want := range map[string]bool{
 		"/console/operations/{id}/commit": true, "/console/policies/_new": true, "/console/deliveries/{id}/redeliver": true,

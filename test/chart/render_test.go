@@ -196,9 +196,7 @@ func TestNoDefaultCanBeDropped(t *testing.T) {
 
 // A member that the schema does not name is a mistake: nothing reads it.
 func TestTheSchemaIsClosed(t *testing.T) {
-	content := harness.File(t, filepath.Join(Folder(), "values.schema.json"))
-	var schema any
-	harness.Must(t, json.Unmarshal([]byte(content), &schema))
+	schema := harness.Decoded[any](t, []byte(harness.File(t, filepath.Join(Folder(), "values.schema.json"))))
 	// Values of other charts, which helm also passes to this one.
 	open := []string{"/properties/global"}
 	objects := 0
@@ -241,8 +239,7 @@ func TestTheTemplatesReadEachValue(t *testing.T) {
 	reads := func(form string, names ...any) bool {
 		return regexp.MustCompile(fmt.Sprintf(form, names...)).MatchString(templates.String())
 	}
-	var schema map[string]any
-	harness.Must(t, json.Unmarshal([]byte(harness.File(t, filepath.Join(Folder(), "values.schema.json"))), &schema))
+	schema := harness.Decoded[map[string]any](t, []byte(harness.File(t, filepath.Join(Folder(), "values.schema.json"))))
 	var walk func(path string, schema map[string]any)
 	walk = func(path string, schema map[string]any) {
 		for name, member := range schema["properties"].(map[string]any) {
@@ -582,9 +579,8 @@ func TestNamesOfDigitsAreTexts(t *testing.T) {
 		"workloads": "findingsKubeconfigSecret=10042",
 	} {
 		for _, object := range Render(t, "10042", "10042", "--values", valueSets(t)[file], "--set-string", set) {
-			if member := regexp.MustCompile(`"[^"]*":10042\b`).FindString(string(harness.JSON(t, object.Object))); member != "" {
-				t.Errorf("%s: %s %s has %s", file, object.GetKind(), object.GetName(), member)
-			}
+			member := regexp.MustCompile(`"[^"]*":10042\b`).FindString(string(harness.JSON(t, object.Object)))
+			harness.Same(t, file+": a number in "+object.GetKind()+" "+object.GetName(), "", member)
 		}
 	}
 }
@@ -661,9 +657,7 @@ func TestPlaneAndWorkloadsShareTheWholeOut(t *testing.T) {
 			t.Errorf("%s: in the plane %t, with the workloads %t", name, inPlane, inWorkloads)
 		}
 	}
-	if len(plane)+len(workloads) != len(whole)+2 {
-		t.Errorf("the whole has %d objects, its parts %d and %d", len(whole), len(plane), len(workloads))
-	}
+	harness.Same(t, "objects of the parts, of which two are in both", len(whole)+2, len(plane)+len(workloads))
 }
 
 // Each pod gets its own kubeconfig, which must exist, and its own token, which a kubeconfig need not name. The process
@@ -756,23 +750,14 @@ func TestTheNotesEndWithTheAddressToAsk(t *testing.T) {
 		if lines := strings.Split(strings.TrimSpace(out), "\n"); !strings.HasSuffix(lines[len(lines)-1], want) {
 			t.Errorf("--set %s: the last line is %q, want it to end with %s", set, lines[len(lines)-1], want)
 		}
-		if warned := strings.Contains(out, "plain HTTP from outside the cluster"); warned != (set == balancer) {
-			t.Errorf("--set %s: the notes warn of a Service without TLS: %t\n%s", set, warned, out)
-		}
-		// Clients that share an address share rate limits.
-		if warned := strings.Contains(out, "Set api.trustedProxies"); warned != (set == ingress) {
-			t.Errorf("--set %s: the notes say that clients have the proxy's address: %t\n%s", set, warned, out)
-		}
-		if warned := strings.Contains(out, "service.externalTrafficPolicy=Local"); warned != (set == balancer) {
-			t.Errorf("--set %s: the notes say that clients have a node's address: %t\n%s", set, warned, out)
-		}
-		// The Lease is in the release's own cluster.
-		if warned := strings.Contains(out, "No other release may run controllers"); warned != (set == plane) {
-			t.Errorf("--set %s: the notes say that one release alone may run controllers: %t\n%s", set, warned, out)
-		}
-		// Without a series two alerts fire for ever.
-		if warned := strings.Contains(out, "Set metrics.serviceMonitor.enabled"); warned != (set == alertsAlone) {
-			t.Errorf("--set %s: the notes say that the alerts need metrics: %t\n%s", set, warned, out)
+		for warning, of := range map[string]string{
+			"plain HTTP from outside the cluster":  balancer,
+			"Set api.trustedProxies":               ingress, // clients that share an address share rate limits
+			"service.externalTrafficPolicy=Local":  balancer,
+			"No other release may run controllers": plane,       // the Lease is in the release's own cluster
+			"Set metrics.serviceMonitor.enabled":   alertsAlone, // without a series two alerts fire for ever
+		} {
+			harness.Same(t, fmt.Sprintf("--set %s: the notes say %q", set, warning), set == of, strings.Contains(out, warning))
 		}
 	}
 }

@@ -3,7 +3,6 @@ package chart
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -101,8 +100,7 @@ type openAPI struct {
 
 func writeGroup(t *testing.T, folder string, content []byte) int {
 	t.Helper()
-	var document openAPI
-	harness.Must(t, json.Unmarshal(content, &document))
+	document := harness.Decoded[openAPI](t, content)
 	schemas := document.Components.Schemas
 	for _, schema := range schemas {
 		closeSchema(schema)

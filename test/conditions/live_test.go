@@ -61,9 +61,8 @@ func TestTheExamplesBecomeReadyAndStayQuiet(t *testing.T) {
 	}
 	for _, object := range objects {
 		touched := object.GetResourceVersion()
-		if testenv.Get(t, NewWithT(t), env, object).GetResourceVersion() != touched {
-			t.Errorf("nothing has changed, and %s %s was written", object.GetKind(), object.GetName())
-		}
+		harness.Same(t, fmt.Sprintf("the version of %s %s, of which nothing has changed", object.GetKind(), object.GetName()),
+			touched, testenv.Get(t, NewWithT(t), env, object).GetResourceVersion())
 	}
 }
 

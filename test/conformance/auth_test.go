@@ -3,7 +3,6 @@ package conformance
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/json"
 	"maps"
 	"net/http"
 	"slices"
@@ -122,9 +121,7 @@ func decoded(t *testing.T, part string) record {
 	t.Helper()
 	content, err := base64.RawURLEncoding.DecodeString(part)
 	harness.Must(t, err)
-	var value record
-	harness.Must(t, json.Unmarshal(content, &value))
-	return value
+	return harness.Decoded[record](t, content)
 }
 
 func TestAuth_TheCaseOfTheSchemeAndBlanksAroundTheValueDoNotMatter(t *testing.T) {

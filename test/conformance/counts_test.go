@@ -54,9 +54,8 @@ func TestCounts_EachIsTheTotalOfAListWithTheValue(t *testing.T) {
 						list[name] = given
 					}
 				}
-				if total := o.get(with("/v1/findings", list.Encode())).page().Total; float64(total) != count {
-					t.Errorf("asked for %s, %s=%s is counted %v times; the list has %d rows", query.Encode(), field, value, count, total)
-				}
+				harness.Same(t, "asked for "+query.Encode()+", "+field+"="+value+": rows of the list, as counted",
+					count, float64(o.get(with("/v1/findings", list.Encode())).page().Total))
 			}
 		}
 	}

@@ -139,11 +139,13 @@ func TestFindingsV1_PatchMovesUpdatedAtAndOneThatChangesNothingDoesNot(t *testin
 	})
 }
 
-func TestFindings_PatchRefusesABadBody(t *testing.T) {
+func TestDecisions_PatchRefusesABadBody(t *testing.T) {
 	o := newOrganization(t)
 	o.finding(builder.Finding("f-1"))
+	o.reviewed()
 	for path, more := range map[string][]string{
 		"/v1/findings/f-1": {`{"comments":"x"}`, `{"User_Status":"open"}`},
+		issuePath:          {`{"x":1}`, `{"comments":null}`, `{"comments":["x"]}`, `{"comments":"` + strings.Repeat("a", 10_001) + `"}`},
 		"/v2/findings/f-1": {
 			`{"repo_id":"repo"}`, `{"repo_id":"repo","project_id":"proj"}`, `{"x":1}`, `{"repo_id":""}`, `{"user_status":"","comments":"x"}`,
 			`{"comments":null}`, `{"comments":1}`, `{"comments":["x"]}`, `{"comments":"x","user_status":null}`,
@@ -156,7 +158,11 @@ func TestFindings_PatchRefusesABadBody(t *testing.T) {
 		o.refusesBodies(path, more...)
 	}
 	o.patch("/v2/findings/f-1?repo_id=a&repo_id=b", `{"comments":"x"}`).badQuery("a parameter given twice")
+	o.patch("/v2/issues/none", `{"user_status":"muted"}`).notFound("no issue")
 	if got := o.storedFinding("f-1"); got.Generation != 1 {
+		t.Errorf("something was written: %+v", got.Spec.Triage)
+	}
+	if got := o.storedIssue("ri-1"); got.Generation != 1 {
 		t.Errorf("something was written: %+v", got.Spec.Triage)
 	}
 }

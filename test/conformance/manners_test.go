@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -172,11 +171,9 @@ func TestManners_AnswersAreNotKeptByCachesNorSniffed(t *testing.T) {
 }
 
 func TestVersioning_TheContractIsServedAndLabeled2(t *testing.T) {
-	var served map[string]any
-	a := anonymous(t).get("/openapi.json").wants(200, "to anybody")
-	harness.Must(t, json.Unmarshal(a.Body, &served))
-	harness.Same(t, "info.version", "2.0.0", record(served).object("info")["version"])
-	if got := record(served).text("openapi"); !strings.HasPrefix(got, "3.1") {
+	served := harness.Decoded[record](t, anonymous(t).get("/openapi.json").wants(200, "to anybody").Body)
+	harness.Same(t, "info.version", "2.0.0", served.object("info")["version"])
+	if got := served.text("openapi"); !strings.HasPrefix(got, "3.1") {
 		t.Errorf("openapi is %s", got)
 	}
 	anonymous(t).do(http.MethodPost, "/openapi.json", "").wants(401, "other methods need a key")
@@ -186,8 +183,7 @@ func TestVersioning_TheServedContractIsThatOfThisRepository(t *testing.T) {
 	enter(t)
 	spec, err := openapi.Load()
 	harness.Must(t, err)
-	var served record
-	harness.Must(t, json.Unmarshal(anonymous(t).get("/openapi.json").Body, &served))
+	served := harness.Decoded[record](t, anonymous(t).get("/openapi.json").Body)
 	for path, item := range spec.Paths.Map() {
 		for method := range item.Operations() {
 			if served.object("paths").object(path)[strings.ToLower(method)] == nil {

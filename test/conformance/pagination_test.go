@@ -45,8 +45,7 @@ func TestPagination_ItemsIsAnArrayWhereThereIsNothing(t *testing.T) {
 			review()
 		}
 		a := o.in(t).get(l.path).wants(200, "nothing to list")
-		var raw map[string]json.RawMessage
-		harness.Must(t, json.Unmarshal(a.Body, &raw))
+		raw := harness.Decoded[map[string]json.RawMessage](t, a.Body)
 		for name, want := range map[string]string{"items": "[]", "has_more": "false", "next_cursor": `""`, "total": "0"} {
 			harness.Same(t, name, want, string(raw[name]))
 		}
@@ -380,9 +379,7 @@ func TestPagination_ARowThatDoesNotChangeIsReturnedOnceWhateverElseChanges(t *te
 					seen[item.id()]++
 				}
 				for _, id := range stay {
-					if seen[id] != 1 {
-						t.Errorf("%s: %s was returned %d times", query, id, seen[id])
-					}
+					harness.Same(t, query+": times that "+id+" was returned", 1, seen[id])
 				}
 			}
 		}

@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -177,8 +176,7 @@ func TestUploads_WhatIsNotTakenIsRefused(t *testing.T) {
 	})
 	harness.Same(t, "scans, with any that was recorded before this one", []string{taken}, shown)
 	a := o.upload(path+"?started_at=2026-01-01T00:00:00Z", sarifOf("one", "alpha")).wants(409, "an older scan")
-	var refusal struct{ Detail, Code string }
-	harness.Must(t, json.Unmarshal(a.Body, &refusal))
+	refusal := harness.Decoded[struct{ Detail, Code string }](t, a.Body)
 	if refusal.Code != "refused" || !strings.Contains(refusal.Detail, "before the last completed one") {
 		t.Errorf("the refusal is %s", a.Body)
 	}

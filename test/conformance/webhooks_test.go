@@ -3,7 +3,6 @@ package conformance
 import (
 	"crypto/rand"
 	"encoding/base64"
-	"encoding/json"
 	"io"
 	"net"
 	"net/http"
@@ -113,9 +112,7 @@ func (o *organization) sent(endpoint *builder.WebhookEndpointBuilder) received {
 
 func verify(c *caller, id, payload, signature string) answer {
 	c.t.Helper()
-	body, err := json.Marshal(map[string]string{"payload": payload, "signature": signature})
-	harness.Must(c.t, err)
-	return c.post("/v2/webhook-deliveries/"+id+"/verify", string(body))
+	return c.post("/v2/webhook-deliveries/"+id+"/verify", string(harness.JSON(c.t, map[string]string{"payload": payload, "signature": signature})))
 }
 
 // wantsVerdict fails the test unless the answer has that verdict.
@@ -233,9 +230,7 @@ func TestWebhooks_DeliveriesAreSignedByTheStandard(t *testing.T) {
 			t.Errorf("%q is no v1 signature", signature)
 		}
 	}
-	if strings.Trim(sent.timestamp, "0123456789") != "" {
-		t.Errorf("webhook-timestamp is %q", sent.timestamp)
-	}
+	harness.Same(t, "what webhook-timestamp has but digits", "", strings.Trim(sent.timestamp, "0123456789"))
 }
 
 func TestWebhooks_VerifyNeedsABodyOfPayloadAndSignature(t *testing.T) {
@@ -306,8 +301,7 @@ func TestWebhooks_PayloadHoldsNoSourceCode(t *testing.T) {
 	}
 	o.create(builder.WebhookEndpoint("ping").In(o.namespace).URL(receiver).Build())
 	await("webhook.ping") // a new endpoint is pinged
-	var event record
-	harness.Must(t, json.Unmarshal([]byte(seen[0]), &event))
+	event := harness.Decoded[record](t, []byte(seen[0]))
 	wantsShape(t, "the event", event, members("string: type timestamp", "object: data"))
 
 	const code = "conformance := theSourceCode()"

@@ -25,9 +25,8 @@ func TestTheConsoleAndTheServiceAgreeOnWhatIsCritical(t *testing.T) {
 				number, _ := strconv.ParseFloat(score, 32) // none is 0 in the console
 				facts := decision.Facts{Severity: severity, ToolSeverity: word, Score: float32(number)}
 				got := decision.Standing{Facts: facts}.Seen() == decision.Standing{Facts: decision.Facts{Severity: "high", Score: 10}}.Seen()
-				if want := strings.Contains(findingstate.Basis(&f.Spec), "=critical"); got != want {
-					t.Errorf("%+v: critical in the console: %v, in the basis of a decision: %v", facts, got, want)
-				}
+				want := strings.Contains(findingstate.Basis(&f.Spec), "=critical")
+				harness.Same(t, "critical in the console, as in the basis of a decision, with "+severity+" "+score+" "+word, want, got)
 				trend := findingtrend.Row("2026-03-01", []v1alpha1.Finding{f}, found)
 				if counted := trend.Open.Critical == 1; word == "" && got != counted {
 					t.Errorf("%+v: critical in the console: %v, in trends: %v", facts, got, counted)

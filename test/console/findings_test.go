@@ -113,9 +113,7 @@ func (p *person) composes(words string) {
 		field.dispatchEvent(new CompositionEvent("compositionend", { bubbles: true }));
 		return started;
 	})(document.querySelector("#text"), window.setTimeout)`, quoted(words)), &early)
-	if early != 0 {
-		p.Error("the list follows while words are composed")
-	}
+	harness.Same(p, "timers that start while words are composed", 0, early)
 }
 
 // inOneLine expects the elements to be beside each other.
@@ -203,9 +201,7 @@ func (p *person) scrollsThrough(n int) {
 	var ids []string
 	p.evaluates("[...document.querySelectorAll('.row')].map((row) => row.id)", &ids)
 	slices.Sort(ids)
-	if ids = slices.Compact(ids); len(ids) != n {
-		p.Errorf("%d rows are different, want %d", len(ids), n)
-	}
+	harness.Same(p, "rows that are different", n, len(slices.Compact(ids)))
 }
 
 func TestAFindingIsDecidedByKeysAndTheDecisionUndone(t *testing.T) {

@@ -1,8 +1,6 @@
 package etcdcost
 
 import (
-	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -97,10 +95,8 @@ func (l *life) putStored() map[string]*v1alpha1.Finding {
 	}
 	out := map[string]*v1alpha1.Finding{}
 	for _, file := range files {
-		content, err := os.ReadFile(file) //nolint:gosec // of this package
-		harness.Must(l.T, err)
-		name, finding := strings.TrimSuffix(filepath.Base(file), ".json"), &v1alpha1.Finding{}
-		harness.Must(l.T, json.Unmarshal(content, finding))
+		content := []byte(harness.File(l.T, file))
+		name, finding := strings.TrimSuffix(filepath.Base(file), ".json"), harness.Decoded[*v1alpha1.Finding](l.T, content)
 		harness.Must(l.T, env.PutIntoEtcd(l.Context(), "findings", l.namespace, name, content))
 		if without := filepath.Base(filepath.Dir(file)) == withoutEvidence; without != (finding.Spec.Evidence == "") {
 			l.Errorf("%s: evidence %q", file, finding.Spec.Evidence)

@@ -34,8 +34,6 @@ func TestMainStopsWhatItStartsWhateverTheResult(t *testing.T) {
 		if code != tc.want || ran != tc.runs || !stopped {
 			t.Errorf("%s: code %d, want %d; ran %t, want %t; stopped %t", reason, code, tc.want, ran, tc.runs, stopped)
 		}
-		if file := flag.Lookup("test.testlogfile").Value.String(); file != "" {
-			t.Errorf("%s: the result is cached by what is in %s", reason, file)
-		}
+		Same(t, reason+": the file by which the result is cached", "", flag.Lookup("test.testlogfile").Value.String())
 	}
 }

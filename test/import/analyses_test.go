@@ -127,9 +127,7 @@ func TestAFindingIsAdoptedByOneAnalysisOfAnImport(t *testing.T) {
 		p.did("Python", s[1], counts{Updated: 3, Adopted: 3, NotAdopted: 1})
 		p.did("Ruby", s[2], counts{Created: 2, NotAdopted: 1})
 		for i, want := range []int{3, 3, 1} { // the last also renames what none reports
-			if got := s[i].Renamed["old"]; got != want {
-				t.Errorf("dry run %t, scan %d: %d renamed, want %d", dry, i, got, want)
-			}
+			harness.Same(t, fmt.Sprintf("dry run %t, scan %d: renamed", dry, i), want, s[i].Renamed["old"])
 		}
 	}
 	p.wantState("in the end", 9, 0, 7)

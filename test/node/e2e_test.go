@@ -151,9 +151,8 @@ func killProcessOf(t *testing.T, pod string) {
 	t.Helper()
 	id := kubectl(t, "-n", namespace, "get", "pod", pod, "-o", "jsonpath={.status.containerStatuses[0].containerID}")
 	_, id, _ = strings.Cut(id, "://")
-	initPID, err := os.ReadFile(filepath.Join(dir, "state", "init.pid"))
-	harness.Must(t, err)
-	_, err = output("nsenter", "-t", strings.TrimSpace(string(initPID)), "-m", "-n", "-p",
+	initPID := harness.File(t, filepath.Join(dir, "state", "init.pid"))
+	_, err := output("nsenter", "-t", strings.TrimSpace(initPID), "-m", "-n", "-p",
 		"ctr", "-n", "k8s.io", "task", "kill", "-s", "SIGKILL", id)
 	harness.Must(t, err)
 }

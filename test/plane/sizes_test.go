@@ -4,7 +4,6 @@ package plane
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -130,8 +129,7 @@ func quote(text string) string { return "'" + text + "'" }
 
 func uidOf(t *testing.T, value string) string {
 	t.Helper()
-	var object struct{ Metadata struct{ UID string } }
-	harness.Must(t, json.Unmarshal([]byte(value), &object))
+	object := harness.Decoded[struct{ Metadata struct{ UID string } }](t, []byte(value))
 	return object.Metadata.UID
 }
 

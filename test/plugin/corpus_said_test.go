@@ -138,7 +138,5 @@ func wellSaid(t *testing.T, d *v1alpha1.FindingDetails) {
 
 func wantSeverity(t *testing.T, d *v1alpha1.FindingDetails, want v1alpha1.Level) {
 	t.Helper()
-	if d.Severity != want {
-		t.Errorf("%q has the score %s and is %s, want %s", d.Title, d.Score, d.Severity, want)
-	}
+	harness.Same(t, "the severity of "+d.Title+" with the score "+d.Score, want, d.Severity)
 }

@@ -35,8 +35,7 @@ const (
 // beginning returns a file without the results beyond maxResults of each run.
 func beginning(t *testing.T, content string) string {
 	t.Helper()
-	var log map[string]any
-	harness.Must(t, json.Unmarshal([]byte(content), &log))
+	log := harness.Decoded[map[string]any](t, []byte(content))
 	for _, run := range log["runs"].([]any) {
 		run := run.(map[string]any)
 		results := run["results"].([]any)
@@ -157,8 +156,7 @@ func scanCounts(upload openapi.Upload) map[string]openapi.ScanCounts {
 // isRefused fails the test unless the answer refuses an invalid file with those words.
 func isRefused(t *testing.T, answer *apiclient.Answer, words string) {
 	t.Helper()
-	var refusal openapi.Error
-	harness.Must(t, json.Unmarshal(answer.Body, &refusal))
+	refusal := harness.Decoded[openapi.Error](t, answer.Body)
 	if answer.Status != http.StatusBadRequest || !strings.Contains(refusal.Detail, words) {
 		t.Errorf("refused with %d %q, and by the plugin with %q", answer.Status, refusal.Detail, words)
 	}

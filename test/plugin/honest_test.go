@@ -88,8 +88,7 @@ func TestAFilterNamesWhatExists(t *testing.T) {
 // judging by what the scan reports. They are more than a page holds, and muted by one patch.
 func TestATriageReachesWhatTheControllersHaveYetToSee(t *testing.T) {
 	const n = 509
-	o := newOrganization(t, "just-imported")
-	o.has(many(n)...)
+	o := newOrganization(t, "just-imported").withMany(n)
 	o.has(builder.Finding("f-gone").Closed(time.Now(), "s-1"), builder.Finding("f-reopened"))
 	// When the controllers last observed them, f-reopened was closed and f-gone was open.
 	o.observed("f-reopened", func(s *v1alpha1.FindingStatus) { s.State, s.ObservedGeneration = v1alpha1.FindingStateClosed, 0 })

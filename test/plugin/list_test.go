@@ -92,8 +92,7 @@ func TestTheAPIServerDoesTheChoosing(t *testing.T) {
 }
 
 func TestMoreFindingsThanAPageHoldsAreListedInPagesAndNotAllOffered(t *testing.T) {
-	o := newOrganization(t, "pages")
-	o.has(many(620)...)
+	o := newOrganization(t, "pages").withMany(620)
 	t.Run("list", func(t *testing.T) {
 		o := &organization{t, o.name, o.namespace}
 		g := &gateway{}
@@ -208,8 +207,7 @@ func closedPipe(t *testing.T) *os.File {
 
 // As with `| head`.
 func TestAListThatNobodyReadsEndsQuietly(t *testing.T) {
-	o := newOrganization(t, "list-unread")
-	o.has(many(1)...)
+	o := newOrganization(t, "list-unread").withMany(1)
 	viewer := o.member(testenv.Viewer)
 	for _, format := range []string{"table", "json", "yaml", "name", "jsonpath={.items}", "go-template={{.items}}"} {
 		cmd := viewer.direct("list", "-o", format)

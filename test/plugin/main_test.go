@@ -80,13 +80,15 @@ func (o *organization) has(findings ...*builder.FindingBuilder) {
 	env.CreateAtOnce(o, objects...)
 }
 
-// many returns n undecided findings.
-func many(n int) []*builder.FindingBuilder {
-	var findings []*builder.FindingBuilder
-	for i := range n {
-		findings = append(findings, builder.Finding(fmt.Sprintf("f-%04d", i)))
+// withMany creates n undecided findings.
+func (o *organization) withMany(n int) *organization {
+	o.Helper()
+	findings := make([]*builder.FindingBuilder, n)
+	for i := range findings {
+		findings[i] = builder.Finding(fmt.Sprintf("f-%04d", i))
 	}
-	return findings
+	o.has(findings...)
+	return o
 }
 
 func (o *organization) finding(name string) *v1alpha1.Finding {

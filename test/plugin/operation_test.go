@@ -65,8 +65,7 @@ func (o *organization) decisions() map[string]v1alpha1.FindingTriage {
 }
 
 func TestAnOperationDecidesAndUndoesWhatMatches(t *testing.T) {
-	o := newOrganization(t, "operation")
-	o.has(many(4)...)
+	o := newOrganization(t, "operation").withMany(4)
 	triager := o.member(testenv.Triager)
 	me := testenv.ServiceAccountUsername(o.namespace, "some-triager")
 	triager.findings("triage", "finding.appsec.dev/f-0001", "--confirm", "--comment", "real").Wants("1 confirmed")
@@ -108,8 +107,7 @@ func TestAnOperationDecidesAndUndoesWhatMatches(t *testing.T) {
 
 // Whoever may create operations could have another set decided about in the name of the one who confirms.
 func TestOnlyTheOperationThatWasShownIsCommitted(t *testing.T) {
-	o := newOrganization(t, "operation-replaced")
-	o.has(many(3)...)
+	o := newOrganization(t, "operation-replaced").withMany(3)
 	g := beforeCommit(func() {
 		shown := &o.operations()[0]
 		other := builder.TriageOperation(shown.Name, "").In(o.namespace).Mutate(func(s *v1alpha1.TriageOperationSpec) {
@@ -128,8 +126,7 @@ func TestOnlyTheOperationThatWasShownIsCommitted(t *testing.T) {
 }
 
 func TestAnInterruptedWaitLeavesTheOperationAtWork(t *testing.T) {
-	o := newOrganization(t, "operation-interrupted")
-	o.has(many(3)...)
+	o := newOrganization(t, "operation-interrupted").withMany(3)
 	committed := make(chan struct{}, 1)
 	g := &gateway{before: func(_ http.ResponseWriter, r *http.Request) bool {
 		if strings.Contains(r.URL.Path, "/triageoperations") && len(committed) > 0 {
@@ -156,8 +153,7 @@ func TestAnInterruptedWaitLeavesTheOperationAtWork(t *testing.T) {
 }
 
 func TestAnInterruptedPreviewLeavesNothing(t *testing.T) {
-	o := newOrganization(t, "preview-interrupted")
-	o.has(many(1)...)
+	o := newOrganization(t, "preview-interrupted").withMany(1)
 	// A child inherits that a signal is ignored, as under nohup, but not that it is caught.
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
@@ -201,8 +197,7 @@ func TestAnInterruptedPreviewLeavesNothing(t *testing.T) {
 
 // As with `2>&1 | head`.
 func TestAPreviewThatNobodyReadsLeavesNothing(t *testing.T) {
-	o := newOrganization(t, "preview-unread")
-	o.has(many(3)...)
+	o := newOrganization(t, "preview-unread").withMany(3)
 	triager := o.member(testenv.Triager)
 	for reason, more := range map[string][]string{"a dry run": {"--dry-run"}, "a decision": {"--yes"}} {
 		cmd := triager.direct(append([]string{"triage", "--severity", "low", "--mute"}, more...)...)
@@ -215,8 +210,7 @@ func TestAPreviewThatNobodyReadsLeavesNothing(t *testing.T) {
 }
 
 func TestAClusterWithoutOperationsNeedsAnUpgrade(t *testing.T) {
-	o := newOrganization(t, "operation-unknown")
-	o.has(many(1)...)
+	o := newOrganization(t, "operation-unknown").withMany(1)
 	g := &gateway{before: func(_ http.ResponseWriter, r *http.Request) bool {
 		r.URL.Path = strings.Replace(r.URL.Path, "/triageoperations", "/unheardof", 1)
 		return false
@@ -238,8 +232,7 @@ func TestAnOperationChoosesByFiltersOfItsOwn(t *testing.T) {
 	)
 	triager := o.member(testenv.Triager)
 	a := triager.findings("triage", "--project", "web", "--text", "path", "--confirm", "--yes", "-q", "-o", "json").Wants()
-	var summary struct{ Done, Unchanged []string }
-	harness.Must(o, json.Unmarshal([]byte(a.Stdout), &summary))
+	summary := harness.Decoded[struct{ Done, Unchanged []string }](o, []byte(a.Stdout))
 	if diff := cmp.Diff([]string{"f-1"}, summary.Done); diff != "" || len(summary.Unchanged) != 0 {
 		t.Errorf("summary:\n%s", a.Stdout)
 	}

@@ -13,8 +13,7 @@ import (
 func rateHigh(f *v1alpha1.Finding) { f.Spec.Details.Severity = v1alpha1.LevelHigh }
 
 func TestAStaleDecisionIsListedAndRepeated(t *testing.T) {
-	o := newOrganization(t, "stale")
-	o.has(many(3)...)
+	o := newOrganization(t, "stale").withMany(3)
 	triager := o.member(testenv.Triager)
 	triager.findings("triage", "f-0000", "f-0001", "--mute").Wants("2 muted")
 	triager.findings("list", "--stale").Wants("no findings match")
@@ -39,8 +38,7 @@ func TestAStaleDecisionIsListedAndRepeated(t *testing.T) {
 // The person has decided about the facts in the preview: if a scan changes them afterwards, the decision is
 // stale.
 func TestADecisionAboutWhatAScanChangesMeanwhileIsStale(t *testing.T) {
-	o := newOrganization(t, "stale-meantime")
-	o.has(many(2)...)
+	o := newOrganization(t, "stale-meantime").withMany(2)
 	g := beforeCommit(func() { o.changed("f-0001", rateHigh) })
 	triager := g.through(o, o.token(testenv.Triager))
 	triager.findings("triage", "--user-status", "open", "--mute", "--yes").Wants("2 muted")

@@ -22,8 +22,7 @@ import (
 )
 
 func TestADecisionIsSignedByTheAPIServer(t *testing.T) {
-	o := newOrganization(t, "signed")
-	o.has(many(2)...)
+	o := newOrganization(t, "signed").withMany(2)
 	g := &gateway{}
 	triager := g.through(o, o.token(testenv.Triager))
 
@@ -53,8 +52,7 @@ func TestADecisionIsSignedByTheAPIServer(t *testing.T) {
 }
 
 func TestAViewerIsToldWhatItTakes(t *testing.T) {
-	o := newOrganization(t, "viewer")
-	o.has(many(3)...)
+	o := newOrganization(t, "viewer").withMany(3)
 	before := o.versions()
 	viewer := o.member(testenv.Viewer)
 	viewer.findings("triage", "f-0000", "--mute").Fails("forbidden", "findings-triager", "kubectl create rolebinding", "1 of 1 findings failed")
@@ -64,8 +62,7 @@ func TestAViewerIsToldWhatItTakes(t *testing.T) {
 }
 
 func TestADryRunWritesNothing(t *testing.T) {
-	o := newOrganization(t, "dry-run")
-	o.has(many(30)...)
+	o := newOrganization(t, "dry-run").withMany(30)
 	before := o.versions()
 	triager := o.member(testenv.Triager)
 	for _, arguments := range [][]string{
@@ -84,8 +81,7 @@ func TestADryRunWritesNothing(t *testing.T) {
 }
 
 func TestWithoutATerminalManyTakeAYes(t *testing.T) {
-	o := newOrganization(t, "no-terminal")
-	o.has(many(3)...)
+	o := newOrganization(t, "no-terminal").withMany(3)
 	before := o.versions()
 	triager := o.member(testenv.Triager)
 	refused := triager.command("triage", "--severity", "low", "--mute")
@@ -101,8 +97,7 @@ func TestWithoutATerminalManyTakeAYes(t *testing.T) {
 }
 
 func TestAConflictIsTriedAgain(t *testing.T) {
-	o := newOrganization(t, "conflict")
-	o.has(many(2)...)
+	o := newOrganization(t, "conflict").withMany(2)
 	var once sync.Once
 	g := &gateway{before: func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "f-0000") {
@@ -128,8 +123,7 @@ func (o *organization) changed(name string, change func(*v1alpha1.Finding)) {
 // A user who has agreed to mute undecided findings has not agreed to overrule somebody else's
 // decision.
 func TestADecisionMadeInTheMeantimeStays(t *testing.T) {
-	o := newOrganization(t, "meantime")
-	o.has(many(3)...)
+	o := newOrganization(t, "meantime").withMany(3)
 	g := beforeCommit(func() {
 		o.changed("f-0001", func(f *v1alpha1.Finding) { f.Spec.Triage.UserStatus = v1alpha1.UserStatusActive })
 	})
@@ -151,8 +145,7 @@ func TestADecisionMadeInTheMeantimeStays(t *testing.T) {
 }
 
 func TestSomeMayFail(t *testing.T) {
-	o := newOrganization(t, "some-fail")
-	o.has(many(2)...)
+	o := newOrganization(t, "some-fail").withMany(2)
 	triager := o.member(testenv.Triager)
 	triager.findings("triage", "f-0000", "f-000", "f-0001", "--mute").
 		Fails("failed f-000: ", "2 muted, 0 unchanged, 1 failed", "1 of 3 findings failed", "Did you mean f-0000 or f-0001?")
@@ -162,8 +155,7 @@ func TestSomeMayFail(t *testing.T) {
 }
 
 func TestABusyAPIServerIsAskedAgain(t *testing.T) {
-	o := newOrganization(t, "busy")
-	o.has(many(3)...)
+	o := newOrganization(t, "busy").withMany(3)
 	var mu sync.Mutex
 	refused := map[string]bool{}
 	g := &gateway{before: func(w http.ResponseWriter, r *http.Request) bool {
@@ -192,8 +184,7 @@ func TestABusyAPIServerIsAskedAgain(t *testing.T) {
 
 func TestAnInterruptedTriageSaysHowFarItCame(t *testing.T) {
 	const n, before = 40, 10
-	o := newOrganization(t, "interrupted")
-	o.has(many(n)...)
+	o := newOrganization(t, "interrupted").withMany(n)
 	// The write after the first ten is held until the signal is sent: it is completed, and not all others are begun.
 	var writes atomic.Int32
 	held, interrupted := make(chan struct{}), make(chan struct{})
@@ -221,8 +212,7 @@ func TestAnInterruptedTriageSaysHowFarItCame(t *testing.T) {
 	if err := cmd.Wait(); err == nil {
 		t.Fatalf("an interrupted triage succeeded:\n%s", stdout.String())
 	}
-	var summary struct{ Done, NotTried []string }
-	harness.Must(o, json.Unmarshal([]byte(stdout.String()), &summary))
+	summary := harness.Decoded[struct{ Done, NotTried []string }](o, []byte(stdout.String()))
 	muted := o.withVerdict(v1alpha1.UserStatusMuted)
 	if len(summary.Done) != muted || len(summary.NotTried) != n-muted || muted <= before || muted == n {
 		t.Errorf("%d are muted; it says %d done, %d not tried", muted, len(summary.Done), len(summary.NotTried))
@@ -257,8 +247,7 @@ func (p *person) onTerminal(cmd *exec.Cmd, typed string) string {
 }
 
 func TestTheAnswerIsNoUnlessItIsYes(t *testing.T) {
-	o := newOrganization(t, "terminal")
-	o.has(many(3)...)
+	o := newOrganization(t, "terminal").withMany(3)
 	triager := o.member(testenv.Triager)
 	before := o.versions()
 	for name, typed := range map[string]string{"no": "n\n", "end of input": "\x04", "Ctrl-C": "\x03"} {
@@ -277,8 +266,7 @@ func TestTheAnswerIsNoUnlessItIsYes(t *testing.T) {
 
 // A finding that is deleted meanwhile is reported as a separate failure.
 func TestAFindingThatGoesIsNamed(t *testing.T) {
-	o := newOrganization(t, "gone")
-	o.has(many(3)...)
+	o := newOrganization(t, "gone").withMany(3)
 	g := beforeCommit(func() {
 		gone := builder.Finding("f-0002").In(o.namespace).Build()
 		harness.NoError(o, "delete f-0002", env.Client.Delete(o.Context(), gone, client.GracePeriodSeconds(0)))
@@ -288,8 +276,7 @@ func TestAFindingThatGoesIsNamed(t *testing.T) {
 }
 
 func TestADecisionIsGivenAReasonAndAnEnd(t *testing.T) {
-	o := newOrganization(t, "grounds")
-	o.has(many(2)...)
+	o := newOrganization(t, "grounds").withMany(2)
 	triager := o.member(testenv.Triager)
 	triager.findings("triage", "f-0000", "f-0001", "--mute", "--reason", "accepted-risk", "--expires-in", "720h").Wants("2 muted")
 	want := o.finding("f-0000").Spec.Triage

@@ -1,7 +1,6 @@
 package schema_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -34,8 +33,7 @@ func TestForgedMetadataCostsNobodyElse(t *testing.T) {
 			if status != http.StatusOK {
 				t.Fatalf("get: %d %.300s", status, answer)
 			}
-			var object map[string]any
-			harness.Must(t, json.Unmarshal(answer, &object))
+			object := harness.Decoded[map[string]any](t, answer)
 			metadata := object["metadata"].(map[string]any)
 			for _, entry := range metadata["managedFields"].([]any) {
 				entry.(map[string]any)["time"] = at

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -37,9 +36,7 @@ func TestTheRotationOfAPageRotatesEachTime(t *testing.T) {
 		{"apikey.md", key, func() int64 { return key.Spec.Rotation.WantedSerial() }},
 		{"webhookendpoint.md", endpoint, func() int64 { return endpoint.Spec.Rotation.WantedSerial() }},
 	} {
-		content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "kinds", c.page))
-		harness.Must(t, err)
-		found := rotation.FindStringSubmatch(string(content))
+		found := rotation.FindStringSubmatch(harness.RepositoryFile(t, "docs", "kinds", c.page))
 		if found == nil {
 			t.Fatalf("%s shows no rotation", c.page)
 		}

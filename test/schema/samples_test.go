@@ -28,9 +28,8 @@ func TestEveryKindHasASampleAndTheAPIServerTakesAll(t *testing.T) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			sample := readSample(t, file)
 			// A kind's first sample is named after it: project.yaml, project-billing.yaml.
-			if name, _, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".yaml"), "-"); name != strings.ToLower(sample.GetKind()) {
-				t.Errorf("the file holds a %s", sample.GetKind())
-			}
+			name, _, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".yaml"), "-")
+			harness.Same(t, "the kind in the file", name, strings.ToLower(sample.GetKind()))
 			sampled[sample.GetKind()] = true
 			strict := client.WithFieldValidation(env.Client, metav1.FieldValidationStrict)
 			harness.NoError(t, "create it", strict.Create(t.Context(), sample))

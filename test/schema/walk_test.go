@@ -128,9 +128,7 @@ func TestEveryKindIsEasyToUseWithKubectl(t *testing.T) {
 			t.Errorf("%s has no short name", kind)
 		}
 		for _, name := range crd.Spec.Names.ShortNames {
-			if other := short[name]; other != "" {
-				t.Errorf("%s and %s are both called %s", kind, other, name)
-			}
+			harness.Same(t, "the other kind that is called "+name+", as "+kind+" is", "", short[name])
 			short[name] = kind
 		}
 		t.Run(kind, func(t *testing.T) {
