@@ -41,7 +41,6 @@ service="the service at ${FINDINGS_URL##*@}" # without a password
 
 # patient reports whether WAIT is not over yet: once for a place, and once for the end of the import.
 patient() { [ $(($(date +%s) - begun)) -lt "${WAIT:-2400}" ]; }
-begun=$(date +%s)
 
 # encode prints a text as it is written in a query.
 encode() { printf %s "$1" | od -An -v -tx1 | tr -d ' \n' | sed 's/../%&/g'; }
@@ -64,8 +63,8 @@ call() {
     [ "$code" = 429 ] && patient
   do
     say "$service answered 429, trying again in a minute: $(cat "$answer")"
-    sleep 60 & # no window of the rate limit is longer
-    wait $!    # in the foreground it would delay the trap
+    sleep 60 >/dev/null 2>&1 & # no window of the rate limit is longer
+    wait $!                    # in the foreground it would delay the trap
   done
   case $code in
   2??) ;;
@@ -108,6 +107,7 @@ fi
 gzip -c "$RESULTS" >"$work/results.gz" || fail "$RESULTS cannot be compressed"
 # upload sends the results and waits for the end of their import.
 upload() {
+  begun=$(date +%s)
   call "$FINDINGS_URL/v2/repos/$REPOSITORY/projects/$PROJECT/scans?$query" --request POST \
     --header 'Content-Type: application/sarif+json' --header 'Content-Encoding: gzip' --data-binary "@$work/results.gz"
   id=$(json upload_id | tr -d '"')

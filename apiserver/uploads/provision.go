@@ -66,8 +66,8 @@ func checkOrigin(repository *v1alpha1.Repository, j *job) error {
 			"upload those before the results of a pull request", j.Repository)}
 	case j.Ref != "" && !provision.TakesRef(nil, j.Ref):
 		return problem.Refused(fmt.Errorf("the repository %s does not exist yet, and ref %q cannot become its branch: "+
-			"upload the results of its branch first, with ref refs/heads/NAME in printable ASCII, "+
-			"or create the Repository with this spec.scanBranch", j.Repository, j.Ref)).In("ref")
+			"upload the results of its branch first, with ref refs/heads/NAME in printable ASCII and at most 255 bytes. "+
+			"If the branch has another name, create the Repository with it as spec.scanBranch", j.Repository, j.Ref)).In("ref")
 	}
 	return nil
 }

@@ -119,8 +119,9 @@ func (o *keyCreateOptions) create(ctx context.Context, s *session, key *v1alpha1
 	}
 	if kube.IsOutcomeUnknown(err) {
 		return fmt.Errorf("it is not known whether API key %s was created: %w\n"+
-			"If this prints the name of a Secret, the key exists and its token is there; if it does not find the key, "+
-			"create it again: %s", key.Name, err, s.printField("status.secretRef.name", key.Name))
+			"If this prints the name of a Secret, the key exists and its token is there; if it prints nothing, the token "+
+			"follows: repeat it; if it does not find the key, create that again: %s", key.Name, err,
+			s.printField("status.secretRef.name", key.Name))
 	}
 	return s.explain(err, need{what: "create API keys", role: roleAdmin})
 }

@@ -81,7 +81,7 @@ func TestAKeyWhoseCreationGotNoAnswerMayExist(t *testing.T) {
 	s := &session{client: c, namespace: "org-acme"}
 	err := (&keyCreateOptions{}).create(t.Context(), s, builder.APIKey("ci").In("org-acme").Build())
 	harness.ErrorContains(t, "the error", err, "it is not known whether API key ci was created: Timeout: the answer was lost",
-		"create it again: kubectl get apikey ci -o 'jsonpath={.status.secretRef.name}' -n org-acme")
+		"create that again: kubectl get apikey ci -o 'jsonpath={.status.secretRef.name}' -n org-acme")
 }
 
 // The first write is stored, and then the server is away for a moment. A second rotation would end the current token.

@@ -200,7 +200,7 @@ func (j *judge) decisionsUnder(ctx context.Context, finding *v1alpha1.Finding, k
 	if len(decisions) == 0 {
 		return nil, nil
 	}
-	findings, err := j.withKey(ctx, finding, keys[0])
+	findings, err := j.withKey(ctx, finding, keys[0], decisions)
 	if err != nil {
 		return nil, err
 	}
@@ -212,15 +212,16 @@ func (j *judge) decisionsUnder(ctx context.Context, finding *v1alpha1.Finding, k
 
 // withKey returns the names of the findings with the key, by project. Findings under another name of the tool come from
 // another job, and are left out. Closed findings that share an earlier key are included: a decision may be about one of
-// them, and must not pass to another file when that one is closed. So are findings that have the key with the other mark
-// of their code, but only if this one has it so too: their decisions are found under that key, those about this one not.
-func (j *judge) withKey(ctx context.Context, finding *v1alpha1.Finding,
-	key string) (map[v1alpha1.ProjectReference][]string, error) {
+// them, and must not pass to another file when that one is closed. Findings that have the key only with the other mark
+// of their code are left out if none of the decisions can be about them, unless this finding has it so too.
+func (j *judge) withKey(ctx context.Context, finding *v1alpha1.Finding, key string,
+	decisions []decision) (map[v1alpha1.ProjectReference][]string, error) {
 	findings := map[v1alpha1.ProjectReference][]string{}
+	asOther := slices.Contains(fingerprints.KeysOfOtherMark(&finding.Spec), key)
 	otherwise := func(spec *v1alpha1.FindingSpec) bool {
-		return slices.Contains(fingerprints.KeysOfOtherMark(spec), key)
+		return slices.Contains(fingerprints.KeysOfOtherMark(spec), key) &&
+			!slices.ContainsFunc(decisions, func(d decision) bool { return markedOtherwise(d.facts, spec) })
 	}
-	asOther := otherwise(&finding.Spec)
 	for _, value := range []string{isResult + key, wasResult + key} {
 		list := &v1alpha1.FindingList{}
 		if err := index.List(ctx, j.cache, list, finding.Namespace, referencesIndex, value); err != nil {

@@ -336,7 +336,8 @@ func TestAVerdictFollowsUnderTheOtherMarkOnlyForTheSameSecret(t *testing.T) {
 		{"another is alike at the place", marked, at(7, "f", unmarked), []*v1alpha1.Finding{at(7, "f-2", unmarked)}, false},
 		{"another of the new version is at the place", marked, at(7, "f", unmarked), []*v1alpha1.Finding{at(7, "f-2", marked)}, false},
 		{"its own issue decides, and the new version imports one alike elsewhere", unmarked, at(7, "f", unmarked), []*v1alpha1.Finding{at(90, "f-2", marked)}, true},
-		{"its own issue decides, and an earlier version imported one at the place", marked, at(7, "f", marked), []*v1alpha1.Finding{at(7, "f-2", unmarked)}, true},
+		{"its own issue decides, and an earlier version imported one at the place", marked, at(7, "f", marked), []*v1alpha1.Finding{at(7, "f-2", unmarked)}, false},
+		{"of two in one resource one was imported by an earlier version", "message.dummy.res.5..masked", at(90, "f", "message.dummy.res.5..masked"), []*v1alpha1.Finding{at(7, "f-2", "message.dummy.res.5")}, false},
 		{"another of the earlier version is alike", unmarked, at(7, "f", marked), []*v1alpha1.Finding{at(90, "f-2", unmarked)}, false},
 	} {
 		issue := inPullRequest("i-1", at(7, "decided", c.decided))

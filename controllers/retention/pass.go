@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -22,8 +23,8 @@ type pass struct {
 	retired map[shelf]int
 	// issues counts the issues that were removed with their reviews.
 	issues int
-	// interrupted counts the errors in a row that interrupted the removal of a review's issues.
-	interrupted int
+	// interrupted is when the removal of a review's issues was interrupted, if it has not gone on since.
+	interrupted time.Time
 	// left is how many removals the turn may still make.
 	left int
 	// outdated means that the last turn ended because the organization had changed.
@@ -95,13 +96,16 @@ func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organizati
 				p.begin += i
 				return false, err
 			}
+			if err != nil && !outcome.isStuck() {
+				return false, err // the next turn begins with the same object
+			}
 			r.emptying.End(from.namespace)
-			switch {
-			case outcome.isStuck():
+			if outcome == fateOutdated {
+				p.outdated = true
+				return false, nil
+			}
+			if outcome.isStuck() {
 				p.lastError = err
-			case err != nil || outcome == fateOutdated:
-				p.outdated = err == nil
-				return false, err
 			}
 			p.note(t.shelf, e, outcome)
 			checks--

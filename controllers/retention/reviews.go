@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +23,8 @@ const (
 	issueKind  = "ReviewIssue"
 	// issuePage is how many issues of a review are read at once.
 	issuePage = 500
+	// maxInterrupted is how long the removal of a review's issues is tried before other objects get their turn.
+	maxInterrupted = 2 * time.Minute
 )
 
 // reviewHeld reports whether an issue keeps the review.
@@ -53,6 +56,7 @@ func (r *Reconciler) removeReview(ctx context.Context, organization *v1alpha1.Or
 		return fateOf(reviewKind, fmt.Errorf("try to remove review %s: %w", review.Name, err))
 	}
 	if !r.emptying.Has(review) {
+		p.interrupted = time.Time{}
 		switch lacks, err := r.cacheLacksIssue(ctx, review); {
 		case err != nil:
 			return fateOf(issueKind, err)
@@ -62,17 +66,23 @@ func (r *Reconciler) removeReview(ctx context.Context, organization *v1alpha1.Or
 	}
 	r.emptying.Begin(review)
 	outcome, err := r.empty(ctx, organization, p, review, cutoff)
-	if isInterruption(err) && p.interrupted < maxFailed {
-		p.interrupted++
+	if !isInterruption(err) {
+		return outcome, err
+	}
+	now := r.Clock.Now()
+	if p.interrupted.IsZero() {
+		p.interrupted = now
+	}
+	if now.Sub(p.interrupted) < maxInterrupted {
 		return fateUnfinished, err
 	}
-	return outcome, err
+	return fateFailed, err // so that other objects get their turn
 }
 
-// isInterruption reports whether a request got no response, or an error of the API server itself. That of a webhook may
-// last.
+// isInterruption reports whether a request got no response, or one that another request may not get. The error of a
+// webhook may last.
 func isInterruption(err error) bool {
-	return err != nil && (kube.StatusOf(err).Code == 0 || kube.IsOutcomeUnknown(err))
+	return err != nil && (kube.StatusOf(err).Code == 0 || kube.IsOutcomeUnknown(err) || apierrors.IsTooManyRequests(err))
 }
 
 // empty removes the issues of the review, at most as many as the turn may, and then the review.
@@ -94,7 +104,7 @@ func (r *Reconciler) empty(ctx context.Context, organization *v1alpha1.Organizat
 			}
 			switch outcome, err := r.remove(ctx, issue, issueKind); {
 			case outcome == fateRetired:
-				p.interrupted = 0
+				p.interrupted = time.Time{}
 				p.issues++
 				p.left--
 			case outcome != fateGone || err != nil:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
@@ -248,16 +249,24 @@ func TestAReviewIsEmptiedOverSeveralTurnsWithoutAnUpdate(t *testing.T) {
 	env.Create(t, builder.Repository("repo").In(ns).Build())
 	settings := quick
 	settings.Emptying, settings.Clock = emptying, clocktesting.NewFakePassiveClock(time.Now().Add(2*time.Hour))
-	live, lost := env.AsController(t), error(nil)
-	r := newReconciler(interceptor.NewClient(live, interceptor.Funcs{
+	live, loses, lost := env.AsController(t), client.Object(nil), error(nil)
+	fails := func(object client.Object) bool { return lost != nil && reflect.TypeOf(object) == reflect.TypeOf(loses) }
+	failing := interceptor.NewClient(live, interceptor.Funcs{
+		Get: func(ctx context.Context, from client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+			if fails(into) {
+				return lost
+			}
+			return from.Get(ctx, key, into, options...)
+		},
 		Delete: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.DeleteOption) error {
-			if _, is := object.(*v1alpha1.ReviewIssue); is && lost != nil {
+			if fails(object) {
 				return lost
 			}
 			return to.Delete(ctx, object, options...)
 		},
-	}), nil, settings)
-	r.Live, r.batch = live, 3
+	})
+	r := newReconciler(failing, nil, settings)
+	r.Live, r.batch = failing, 3
 	o := testenv.Get(t, g, env, builder.Organization("emptied").Build())
 	counted := func(name string, open int) (review *v1alpha1.Review) {
 		harness.Eventually(t, func(g Gomega) {
@@ -290,8 +299,14 @@ func TestAReviewIsEmptiedOverSeveralTurnsWithoutAnUpdate(t *testing.T) {
 	counted("marker", 1)
 	harness.Same(t, "status of a review that is being emptied", removed.Status, testenv.Get(t, g, env, removed).Status)
 
+	for _, loses = range []client.Object{&v1alpha1.Organization{}, &v1alpha1.Review{}, &v1alpha1.ReviewIssue{}} {
+		lost = errors.New("connection reset by peer")
+		_, err := r.work(t.Context(), o, p)
+		g.Expect(err).To(MatchError(lost))
+		g.Expect(emptying.Has(removed)).To(BeTrue(), "it is still being emptied after a lost request about a %T", loses)
+	}
 	for _, lost = range []error{
-		errors.New("connection reset by peer"), apierrors.NewInternalError(errors.New("etcdserver: request timed out")),
+		apierrors.NewInternalError(errors.New("etcdserver: request timed out")), apierrors.NewTooManyRequests("full", 1),
 	} {
 		_, err := r.work(t.Context(), o, p)
 		g.Expect(err).To(MatchError(lost))
@@ -314,4 +329,39 @@ func TestAReviewIsEmptiedOverSeveralTurnsWithoutAnUpdate(t *testing.T) {
 	testenv.Change(t, env, &rest[0], func(i *v1alpha1.ReviewIssue) { i.Spec.Triage.UserStatus = v1alpha1.UserStatusMuted })
 	harness.Same(t, "complete after a decision", true, turn(p))
 	counted("decided", 2)
+}
+
+func TestAReviewWhoseRemovalKeepsFailingStopsNoOther(t *testing.T) {
+	g := NewWithT(t)
+	ns := env.Organization(t, "stuck")
+	setRetention(t, "stuck", v1alpha1.Retention{IdleReviews: duration(time.Hour), ClosedFindings: duration(0)})
+	review, issues := pullRequest(t, ns, "cut-off", 1, undecided)
+	review.Status.UpdatedAt = new(v1alpha1.NewTime(time.Now().Add(-2 * time.Hour)))
+	due := testenv.Create(t, env, builder.Finding("f-due").In(ns).Closed(time.Now(), "s").Build())
+	markObserved(t, review, issues[0], due)
+	live, lost := env.AsController(t), errors.New("connection reset by peer")
+	clock, settings := clocktesting.NewFakePassiveClock(time.Now()), quick
+	settings.Clock, settings.Emptying = clock, reviews.NewEmptying()
+	r := newReconciler(interceptor.NewClient(live, interceptor.Funcs{
+		Delete: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			if object.GetName() == issues[0].Name {
+				return lost
+			}
+			return to.Delete(ctx, object, options...)
+		},
+	}), nil, settings)
+	r.Live = live
+	o, p := testenv.Get(t, g, env, builder.Organization("stuck").Build()), newPass()
+	r.agenda.change(nil, review)
+	_, err := r.work(t.Context(), o, p)
+	g.Expect(err).To(MatchError(lost))
+	r.agenda.change(nil, due)
+	_, err = r.work(t.Context(), o, p)
+	g.Expect(err).To(MatchError(lost))
+	harness.Same(t, "the finding is gone before the removal was tried for long", false, env.Gone(t, due))
+	clock.SetTime(clock.Now().Add(maxInterrupted))
+	_, err = r.work(t.Context(), o, p)
+	harness.Must(t, err)
+	env.AwaitGone(t, due)
+	harness.Same(t, "the review is gone", false, env.Gone(t, review))
 }
