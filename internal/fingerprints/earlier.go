@@ -30,9 +30,9 @@ func EarlierKeys(facts *v1alpha1.FindingSpec) []string {
 	return Keys(&earlier)
 }
 
-// KeysOfOtherMark returns the Keys that the result has with the mark of masked code removed, or added if it has none: an
-// earlier version stored masked code without the mark. It returns nil without a digest of code, and if the code itself is
-// stored, which that of secrets never is.
+// KeysOfOtherMark returns the Keys that the result has with the mark of masked code removed, or added if it has none:
+// an earlier version stored masked code without the mark. It returns nil without a digest of code, and if the code
+// itself is stored, which that of secrets never is.
 func KeysOfOtherMark(facts *v1alpha1.FindingSpec) []string {
 	e := ParseEvidence(facts.Evidence)
 	if e.Code == "" || facts.Details.Code != "" {

@@ -16,7 +16,8 @@ import (
 func IsOutcomeUnknown(err error) bool {
 	network, isNetwork := errors.AsType[*net.OpError](err)
 	_, isUntrusted := errors.AsType[*tls.CertificateVerificationError](err)
-	if err == nil || isNetwork && network.Op == "dial" || isUntrusted || lacksCredentials(err) || isRefusedForWebhook(err) {
+	if err == nil || isNetwork && network.Op == "dial" || isUntrusted || lacksCredentials(err) ||
+		isRefusedForWebhook(err) {
 		return false
 	}
 	code := StatusOf(err).Code

@@ -93,8 +93,8 @@ func jobOf(spec *v1alpha1.FindingSpec) string {
 	return strings.Join([]string{spec.Tool, spec.Analysis, string(spec.ProjectRef.Name)}, "\n")
 }
 
-// decisionOf identifies a finding's decision, whoever made it, and the doubt about it; "" if there is no decision, and no
-// undo may restore one.
+// decisionOf identifies a finding's decision, whoever made it, and the doubt about it; "" if there is no decision, and
+// no undo may restore one.
 func decisionOf(spec *v1alpha1.FindingSpec) string {
 	t := &spec.Triage
 	if !decided(t) && !restorable(t) {
