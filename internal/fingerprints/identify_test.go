@@ -190,8 +190,29 @@ func TestEveryPartOfTheScopeCounts(t *testing.T) {
 // The names are stored in every cluster: changing them would close all findings and create them
 // again, without their triage.
 func TestTheNameIsForEver(t *testing.T) {
-	got := Identify(scope, []Result{{Rule: "R", Path: "a.go", Message: "m", Fingerprints: map[string]string{"primaryLocationLineHash/v1": "h"}}})[0].Name
-	harness.Same(t, "name", "f-3yzm5zdw6gvxklddh57s6opume", got)
+	of := func(message string, line, column int32, detail string) Result {
+		return digested(Result{
+			Rule: "R", Path: "a.go", Message: message, Line: line, Column: column, ResultKey: ResultKey{Detail: detail},
+			Fingerprints: map[string]string{"primaryLocationLineHash/v1": "h"},
+		})
+	}
+	alone, withCode := of("m", 1, 1, ""), of("m", 1, 1, "")
+	withCode.Fingerprints, withCode.Snippet = nil, "x()"
+	analysis := scope
+	analysis.Analysis = "nightly"
+	several := Identify(scope, []Result{of("n", 1, 1, ""), of("m", 1, 1, ""), of("m", 2, 1, ""), of("m", 2, 1, "900")})
+	for _, tc := range []struct{ reason, want, got string }{
+		{"by its fingerprint", "f-3yzm5zdw6gvxklddh57s6opume", Identify(scope, []Result{alone})[0].Name},
+		{"by its message and code", "f-lacnr4yit6dkdvjyqvocefn324", Identify(scope, []Result{withCode})[0].Name},
+		{"of an analysis", "f-ki4xycdr5io5zknfs5xedqe3vl", Identify(analysis, []Result{alone})[0].Name},
+		{"by its message, of several", "f-7koqc2lelwiwpmnu3pox6o5li6", several[0].Name},
+		{"by its column, of several", "f-ois2k6qk46fyu7huswa6q3rigf", several[1].Name},
+		{"the second by its column", "f-alntyac2jqpn35eesbhzkd4nzi", several[2].Name},
+		{"by its detail", "f-znrybotwoz5d7ufkrvwvmyhk7p", several[3].Name},
+		{"after a name that is taken", "f-4uds2ofbtggcwqjnyej436ogx4", Next("f-3yzm5zdw6gvxklddh57s6opume", 1)},
+	} {
+		harness.Same(t, "name "+tc.reason, tc.want, tc.got)
+	}
 }
 
 func TestHashKeepsFieldsApart(t *testing.T) {

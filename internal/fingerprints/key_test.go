@@ -56,6 +56,27 @@ func TestTheKeyIsThatOfTheResultWhereverItStands(t *testing.T) {
 	harness.Same(t, "the key of a finding without evidence", "", Key(facts(func(s *v1alpha1.FindingSpec) { s.Evidence = "" })))
 }
 
+// The keys are stored in the issues of pull requests: with other keys, findings would not get the decisions about them.
+func TestTheKeyIsForEver(t *testing.T) {
+	for _, tc := range []struct {
+		reason, want string
+		change       func(*v1alpha1.FindingSpec)
+	}{
+		{"of code", "6cphq2fupzao6fusjuhcmbkm4m", func(*v1alpha1.FindingSpec) {}},
+		{"of a place", "ezyqkf2sfxqvnn4fo6m7kfwmvz", func(s *v1alpha1.FindingSpec) { s.Evidence = "message...5" }},
+		{"of a fingerprint", "ygiwcubzvb6xskslef4ira3zn4", func(s *v1alpha1.FindingSpec) {
+			s.Fingerprints = []v1alpha1.Fingerprint{{Name: "primaryLocationLineHash", Value: "39fa:1"}, {Name: "commitSha", Value: "c"}}
+		}},
+		{"of a resource", "rereundc3g2becuzsmcsokxwnt", func(s *v1alpha1.FindingSpec) { s.Evidence = "message..bucket.5" }},
+		{"of a package", "xbbzj5butbi2zs7hfkszlud6xq", func(s *v1alpha1.FindingSpec) {
+			s.Evidence, s.Vulnerability = "message", &v1alpha1.FindingVulnerability{ID: "CVE-1"}
+			s.Package = &v1alpha1.FindingPackage{Name: "ssl", Version: "1", PURL: "pkg:npm/@a/ssl@1?arch=x#lib"}
+		}},
+	} {
+		harness.Same(t, "key "+tc.reason, tc.want, Key(facts(tc.change)))
+	}
+}
+
 func TestAPackagesKeyIsOfItsVersionAndNotOfTheLine(t *testing.T) {
 	of := func(version string, line int32) string {
 		return Key(facts(func(s *v1alpha1.FindingSpec) {
