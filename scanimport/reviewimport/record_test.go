@@ -104,11 +104,19 @@ func TestAReviewThatPanicsIsRecordedAsFailed(t *testing.T) {
 func TestACommentNamesTheFileThatAScannerCouldNotRead(t *testing.T) {
 	var scans []*v1alpha1.Scan // as they were written last
 	c := storing(t, func(scan *v1alpha1.Scan) { scans = append([]*v1alpha1.Scan{scan}, scans[:min(1, len(scans))]...) })
-	batches := []*importer.Batch{{Tool: "lint"}, {Tool: "ESLint", Warnings: []string{"errors about files, the first about a.js", "b.js", "c.js", "d.js", "e.js"}}}
+	const passed = "it passed"
+	batches := []*importer.Batch{
+		{Tool: "lint", Skipped: map[string]int{passed: 2}},
+		{Tool: "ESLint", Skipped: map[string]int{passed: 1}, Warnings: []string{"errors about files, the first about a.js", "b.js", "c.js", "d.js", "e.js"}},
+	}
 	s := newSummary(pr, batches)
 	recorder := New(c, pr, Options{Record: &Record{Gate: GateHigh}}).recorder(&Commit{SHA: "c0"}, batches, v1alpha1.ScanLease{})
 	harness.Must(t, recorder.during(t.Context(), s, func() error {
-		s.Base, s.Commit, s.Gate = &BaseSummary{Known: 3, InDoubt: 2, Unsuppressed: 1, Replaced: 5, Fixed: 4}, "c0", GateHigh.Judge(s)
+		s.Base = &BaseSummary{Known: 3, InDoubt: 2, Unsuppressed: 1, Replaced: 5, Fixed: 4, Unscanned: []string{"lint"}}
+		s.Commit, s.Gate = "c0", GateHigh.Judge(s)
+		s.Created, s.Reopened, s.Seen, s.Unchanged, s.Resolved = 1, 2, 3, 4, 5
+		s.Open, s.OpenMedium, s.OpenLow = 3, 2, 1
+		s.Issues = []Issue{{Name: "i-1", Severity: v1alpha1.LevelMedium, Title: "eval", Place: "a.js:1", New: true}}
 		s.Warnings = append(s.Warnings, "a warning of the importer") // it may quote what readers of the comment may not see
 		return nil
 	}))
@@ -117,6 +125,7 @@ func TestACommentNamesTheFileThatAScannerCouldNotRead(t *testing.T) {
 		"**Passed**", "Warning: `errors about files, the first about a.js`\n", "More warnings of the scanners: 2.")
 	harness.Lacks(t, "the comment, with the scanners' warnings alone", comment, "of the importer")
 	harness.Same(t, "the comment from the scans", comment, string(Recorded(scans).Markdown()))
+	harness.Same(t, "what scans store of the result", s.result(), Recorded(scans).result())
 	harness.Lacks(t, "the comment without the scan that has the warnings", string(Recorded(scans[:1]).Markdown()), "warnings")
 }
 
