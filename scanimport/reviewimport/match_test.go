@@ -84,6 +84,11 @@ func TestOnlyTheToolsOwnResultsAreLookedFor(t *testing.T) {
 	}
 	p := &plan{commit: "c1", before: c.review.ReviewedCommits}
 	harness.Same(t, "open issues", importer.Distances{{Batch: 1}: 0}, p.own(both, there, "ESLint")(nil))
+	again := append(both, both[1]) // by another analysis
+	again[2].batch = 2
+	harness.Same(t, "open issues of two analyses", importer.Distances{{Batch: 1}: 0, {Batch: 2}: 0}, p.own(again, there, "ESLint")(nil))
+	p.before = append(p.before, v1alpha1.ReviewedCommit{SHA: "no longer"})
+	harness.Same(t, "resolved issues", importer.Distances{}, p.own(both, there, "ESLint")(nil))
 }
 
 // A scanner may report under another of its names, or under one that the user gives.
@@ -395,22 +400,33 @@ func TestAnIssueThatCannotBeReadResolvesNoOther(t *testing.T) {
 
 // An earlier version stored no evidence of issues. Their key or their place shows that they are the same.
 func TestADecisionOfAnEarlierVersionStaysWithItsProblem(t *testing.T) {
-	for _, tc := range []struct{ first, second, want string }{
-		{"10 eval", "10 eval", "10 open muted"},
-		{"10 eval", "200 eval", "10 resolved muted"},
-		{"10 eval:f(x)", "200 eval:f(x)", "200 open muted"},
-		{"10 eval:f(x)", "200 eval:g(x)", "10 resolved muted"},
+	another := []string{"10 resolved muted", "200 open c1"}
+	for _, tc := range []struct {
+		first, second []string
+		noKey         bool
+		want          []string
+	}{
+		{[]string{"10 eval"}, []string{"10 eval"}, false, []string{"10 open muted"}},
+		{[]string{"10 eval"}, []string{"10 eval"}, true, []string{"10 open muted"}},
+		{[]string{"10 eval"}, []string{"200 eval"}, false, another},
+		{[]string{"10 eval:f(x)"}, []string{"200 eval:f(x)"}, false, []string{"200 open muted"}},
+		{[]string{"10 eval:f(x)"}, []string{"200 eval:f(x)"}, true, another},
+		{[]string{"10 eval:f(x)"}, []string{"200 eval:g(x)"}, false, another},
+		{[]string{"10 eval:f(x)"}, []string{"10 eval:f(x)", "200 eval:f(x)"}, false, []string{"10 open muted", "200 open c1"}},
+		{[]string{"10 eval:f(x)"}, []string{"13 eval:f(x)", "200 eval:f(x)"}, true, []string{"10 resolved muted", "13 open c1", "200 open c1"}},
 	} {
 		c := newCluster()
-		c.importsResults(t, "c0", results(tc.first), nil)
-		name := results(tc.first)[0].Name
-		issue := c.issues[name]
-		issue.Triage.UserStatus, issue.Result.Evidence = v1alpha1.UserStatusMuted, ""
-		c.issues[name] = issue
-		c.importsResults(t, "c1", results(tc.second), nil)
-		issue = c.issues[name]
-		got := fmt.Sprintf("%d %s %s", issue.Line, c.state(name).State, originOf(&issue))
-		harness.Same(t, tc.first+", then "+tc.second+": the issue", tc.want, got)
+		c.importsResults(t, "c0", results(tc.first...), nil)
+		c.mute(10)
+		for name, issue := range c.issues {
+			issue.Result.Evidence = ""
+			if tc.noKey {
+				issue.Result.Key = ""
+			}
+			c.issues[name] = issue
+		}
+		c.importsResults(t, "c1", results(tc.second...), nil)
+		harness.Same(t, fmt.Sprintf("%s, then %s, without its key %t", tc.first, tc.second, tc.noKey), tc.want, c.lines())
 	}
 }
 

@@ -389,7 +389,8 @@ func TestADecisionStaysWithAProblemThatIsRatedAnew(t *testing.T) {
 		commit string
 		result []found
 	}
-	low, high := rated("low", "", "1", "a"), rated("high", "", "1", "b")
+	low, high, critical := rated("low", "", "1", "a"), rated("high", "", "1", "b"), rated("high", "", "1", "b")
+	critical[0].Facts.Details.ToolSeverity, critical[0].result.ToolSeverity = "critical", "critical"
 	for _, tc := range []struct {
 		reason   string
 		decision v1alpha1.UserStatus
@@ -402,6 +403,7 @@ func TestADecisionStaysWithAProblemThatIsRatedAnew(t *testing.T) {
 		{"below critical and back", "muted", []file{
 			{"c0", rated("high", "9.8", "1", "")}, {"c1", rated("high", "7.5", "1", "")}, {"c2", rated("high", "9.9", "1", "")},
 		}, "high", "9.9"},
+		{"below the tool's critical and back", "muted", []file{{"c0", critical}, {"c1", high}, {"c2", critical}}, "high", ""},
 		{"two analyses", "muted", []file{{"c0", low}, {"c0", high}, {"c1", low}, {"c1", high}, {"c2", low}, {"c2", high}}, "high", ""},
 		{"a confirmed one, up", "active", []file{{"c0", low}, {"c1", high}}, "high", ""},
 		{"a confirmed one, down", "active", []file{{"c0", high}, {"c1", low}}, "low", ""},

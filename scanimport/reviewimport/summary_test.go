@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -43,6 +44,23 @@ func TestAnEarlierCommitIsJudgedByItsOwnSeverity(t *testing.T) {
 		}
 		harness.Same(t, tc.reason, tc.judged == v1alpha1.LevelHigh, !GateHigh.Judge(s).Passed)
 	}
+}
+
+// A comment shows the first of them.
+func TestTheMostSevereOfManyIssuesAreListed(t *testing.T) {
+	c := newCluster()
+	c.importsResults(t, "c0", nil, nil)
+	batch := batchOf("ESLint", "200 worst")
+	for i := range importer.MaxChanges {
+		batch.Results = append(batch.Results, batchOf("ESLint", fmt.Sprintf("%d message%d", 10+i, i)).Results...)
+		batch.Results[i+1].Severity = v1alpha1.LevelLow
+	}
+	im := New(c.serve(t, nil, start), pr, Options{DryRun: true})
+	s, err := im.Import(t.Context(), &Commit{SHA: "c1", ReviewedAt: start.Add(time.Hour)}, []*importer.Batch{batch})
+	harness.Must(t, err)
+	harness.Same(t, "open, listed, created, changes", [4]int{importer.MaxChanges + 1, MaxIssues, importer.MaxChanges + 1, importer.MaxChanges},
+		[4]int{s.Open, len(s.Issues), s.Created, len(s.Changes)})
+	harness.Same(t, "the first one", "app/a.js:200", s.Issues[0].Place)
 }
 
 // A client repeats an upload whose answer was lost, and each tool may send a file of its own for a commit.
