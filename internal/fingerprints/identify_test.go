@@ -245,6 +245,22 @@ func TestUsableFingerprints(t *testing.T) {
 	}
 }
 
+func TestTheBestOfSeveralFingerprintsIsUsed(t *testing.T) {
+	for reason, tc := range map[string]struct {
+		all  map[string]string
+		want string
+	}{
+		"CodeQL's is better than the others":   {map[string]string{"contextHash/v1": "c", "primaryLocationLineHash": "p", "matchBasedId/v1": "m"}, "primaryLocationLineHash"},
+		"of two versions the first is used":    {map[string]string{"contextHash/v2": "b", "contextHash/v1": "a"}, "contextHash/v1"},
+		"a better one that shows nothing":      {map[string]string{"matchBasedId/v1": "requires login", "identity": "i"}, "identity"},
+		"a better one that is not of the code": {map[string]string{"commitSha": "c", "identity": "i"}, "identity"},
+	} {
+		for range 20 { // maps have no order
+			harness.Same(t, reason, tc.want, bestName(tc.all, nil))
+		}
+	}
+}
+
 // A value that is the same everywhere does not identify anything.
 func TestAConstantFingerprintIsNotUsed(t *testing.T) {
 	var with, without []Result
@@ -258,5 +274,12 @@ func TestAConstantFingerprintIsNotUsed(t *testing.T) {
 	a, b := Identify(scope, with), Identify(scope, without)
 	for i := range a {
 		harness.Same(t, fmt.Sprintf("the name of result %d with the constant fingerprint", i), b[i].Name, a[i].Name)
+	}
+	for values, want := range map[string]bool{"hhhhh": true, "hhhh": false, "hhhhi": false, "hihhh": false} {
+		var all []map[string]string
+		for _, value := range values {
+			all = append(all, map[string]string{"contextHash": string(value)})
+		}
+		harness.Same(t, values+": constant", want, Constants(all)["contextHash"])
 	}
 }

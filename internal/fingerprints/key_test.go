@@ -23,6 +23,12 @@ func TestTheKeyIsThatOfTheResultWhereverItStands(t *testing.T) {
 	masked := func(code string) func(*v1alpha1.FindingSpec) {
 		return func(s *v1alpha1.FindingSpec) { s.Evidence = "message." + code + "..5..masked" }
 	}
+	vulnerable := func(name, purl string, line int32) func(*v1alpha1.FindingSpec) {
+		return func(s *v1alpha1.FindingSpec) {
+			s.Evidence, s.Details.Location.LineNumber = "message", line
+			s.Vulnerability, s.Package = &v1alpha1.FindingVulnerability{ID: "CVE-1"}, &v1alpha1.FindingPackage{Name: name, PURL: purl}
+		}
+	}
 	long := func(evidence string) func(*v1alpha1.FindingSpec) {
 		return func(s *v1alpha1.FindingSpec) {
 			s.Evidence, s.Fingerprints = evidence, []v1alpha1.Fingerprint{{Name: "contextHash", Value: "begin" + CutMark}}
@@ -47,6 +53,9 @@ func TestTheKeyIsThatOfTheResultWhereverItStands(t *testing.T) {
 		{"or the same", long("message...5.one"), func(s *v1alpha1.FindingSpec) { long("message...6.one")(s); s.Details.Location.LineNumber = 90 }, true},
 		{"without code the line counts", noCode, func(s *v1alpha1.FindingSpec) { noCode(s); s.Details.Location.LineNumber = 8 }, false},
 		{"and is the same at the same place", noCode, noCode, true},
+		{"so it does for a vulnerability of no known package", vulnerable("", "", 7), vulnerable("", "", 8), false},
+		{"but not for one of a package with a name", vulnerable("ssl", "", 7), vulnerable("ssl", "", 8), true},
+		{"or only a URL", vulnerable("", "pkg:npm/ssl", 7), vulnerable("", "pkg:npm/ssl", 8), true},
 		{"masked code is none, as before its digest was stored", noCode, masked("one"), true},
 		{"whatever it is", masked("one"), masked("two"), true},
 		{"so the line counts", masked("one"), func(s *v1alpha1.FindingSpec) { masked("one")(s); s.Details.Location.LineNumber = 8 }, false},
@@ -99,6 +108,20 @@ func TestTheEarlierKeysAreThoseUnderTheEarlierPath(t *testing.T) {
 		t.Error("under another name of the tool it has no key")
 	}
 	harness.Same(t, "the keys under its own path", []string(nil), EarlierKeys(was))
+	harness.Same(t, "the keys of an earlier path", Keys(was), KeysOfEarlierPath(was))
+	harness.Same(t, "the keys of a path that is none", EarlierKeys(now), KeysOfEarlierPath(now))
+}
+
+func TestAPackageURLIsComparedWithoutItsVersion(t *testing.T) {
+	for purl, want := range map[string]string{
+		"pkg:npm/@a/ssl@1?arch=x#lib":          "pkg:npm/@a/ssl",
+		"pkg:npm/@a/ssl":                       "pkg:npm/@a/ssl",
+		"pkg:deb/debian/ssl?arch=amd64":        "pkg:deb/debian/ssl",
+		"pkg:maven/a/b@1?repository_url=h/m":   "pkg:maven/a/b",
+		"pkg:golang/example.com/a@v1#cmd/tool": "pkg:golang/example.com/a",
+	} {
+		harness.Same(t, purl, want, WithoutVersion(purl))
+	}
 }
 
 func TestTheKeysOfTheOtherMarkAreThoseOfTheSameSecretMarkedOtherwise(t *testing.T) {

@@ -360,9 +360,10 @@ func TestTheResultOfAnIssueThatCannotBeReadGetsNoDecision(t *testing.T) {
 	for _, tc := range []struct {
 		reason, now string
 		want        []string
+		again       int // open issues after the same once more
 	}{
-		{"it may be the first", "13 eval:f(x)", []string{"200 resolved muted"}},
-		{"it is at the line of the second", "200 eval:f(x)", []string{"200 open muted"}},
+		{"it may be the first", "13 eval:f(x)", []string{"200 resolved muted"}, 1},
+		{"it is at the line of the second", "200 eval:f(x)", []string{"200 open muted"}, 2},
 	} {
 		c := newCluster()
 		both := results("10 eval:f(x)", "200 eval:f(x)")
@@ -377,6 +378,7 @@ func TestTheResultOfAnIssueThatCannotBeReadGetsNoDecision(t *testing.T) {
 		s := c.importsResults(t, "c1", results(tc.now), nil)
 		harness.Same(t, tc.reason, tc.want, c.lines())
 		harness.Same(t, tc.reason+": open, listed", [2]int{1, 1}, [2]int{s.Open, len(s.Issues)})
+		harness.Same(t, tc.reason+": open in the same once more", tc.again, c.importsResults(t, "c1", results(tc.now), nil).Open)
 	}
 }
 
