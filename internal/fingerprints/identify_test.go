@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -242,6 +244,33 @@ func TestUsableFingerprints(t *testing.T) {
 		"name not heard of": {"nobody knows what it is of", "fingerprint", "abcdef", false},
 	} {
 		harness.Same(t, name+": "+tc.reason, tc.want, IsContent(tc.name, tc.value))
+	}
+}
+
+func TestAResultGetsTheRecordOfItsMostSpecificName(t *testing.T) {
+	one := Identity{Name: "one", Exact: []string{"exact one"}, Shared: []string{"message", "base"}}
+	two := Identity{Name: "two", Exact: []string{"exact two"}, Shared: []string{"message", "base"}}
+	for _, tc := range []struct {
+		reason, recorded string
+		fits             []int // the result that each criterion fits
+		want             string
+	}{
+		{"nothing is recorded", "", []int{0}, "one two"},
+		{"by further names, before its own", "exact one, one, two", nil, "exact one two"},
+		{"by its own name, before those of all", "one, message, base", []int{0, 0}, "one two"},
+		{"by a name of all, if it fits", "base", []int{1}, "one base"},
+		{"the first criterion counts", "base", []int{1, 0}, "one base"},
+		{"the most specific name of all", "message, base", []int{0}, "message two"},
+		{"each record belongs to one", "message, base", []int{0, 1}, "message base"},
+		{"none fits", "base", nil, "one two"},
+	} {
+		var fits []func(int, string) bool
+		for _, fit := range tc.fits {
+			fits = append(fits, func(i int, _ string) bool { return i == fit })
+		}
+		recorded := func(name string) bool { return slices.Contains(strings.Split(tc.recorded, ", "), name) }
+		got := Match([]Identity{one, two}, recorded, fits...)
+		harness.Same(t, tc.reason, tc.want, strings.Join(got, " "))
 	}
 }
 
