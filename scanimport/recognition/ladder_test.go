@@ -258,6 +258,30 @@ var cases = map[string]one{
 		open(ev("R", "a", 5, code("x"), message("m"))), []Evidence{ev("R", "a", 5, code("y"), message("m"))}, nil, []int{0}, 1},
 	"other fingerprint near": {"the fingerprint is all that is known of the code", "",
 		open(ev("R", "a", 5, hash("h"), message("m"))), []Evidence{ev("R", "a", 7, hash("i"), message("m"))}, nil, []int{0}, 1},
+	"one of a hash is reworded in its place, and another one of it comes": {"either may be it", "",
+		open(ev("R", "a", 10, hash("h"), message("m"))),
+		[]Evidence{ev("R", "a", 10, hash("h"), message("n")), ev("R", "a", 40, hash("h"), message("n"))}, nil, []int{0, -1}, 1},
+	"one of a hash is reworded in its place, and another one of it goes": {"it may be either", "",
+		open(ev("R", "a", 10, hash("h"), message("m")), ev("R", "a", 40, hash("h"), message("m"))),
+		[]Evidence{ev("R", "a", 10, hash("h"), message("n"))}, nil, []int{0}, 1},
+	"long fingerprint of a reworded one far away": {"only its beginning was stored", "",
+		as(func(k *Known) { k.Cut = true }, []Evidence{ev("R", "a", 5, hash("h"), message("m"))}),
+		[]Evidence{ev("R", "a", 90, hash("h"), message("n"))}, nil, []int{0}, 1},
+	"long fingerprint in another file": {"only its beginning was stored", "",
+		as(func(k *Known) { k.Cut = true }, []Evidence{ev("R", "a", 5, hash("h"), message("m"))}),
+		[]Evidence{ev("R", "b", 90, hash("h"), message("m"))}, nil, []int{0}, 1},
+	"long fingerprint of a closed one is back": {"only its beginning was stored", "",
+		as(func(k *Known) { k.Cut, k.Closed = true, true }, []Evidence{ev("R", "a", 5, hash("h"), message("m"))}),
+		[]Evidence{ev("R", "a", 5, hash("h"), message("m"))}, nil, []int{0}, 1},
+	"closed in a file that may be another": {"an earlier version gave several files one path", "",
+		as(func(k *Known) { k.Closed, k.Presumed = true, true }, []Evidence{ev("R", "a", 5, message("m"))}),
+		[]Evidence{ev("R", "a", 5, message("m"))}, nil, []int{0}, 1},
+	"package with another URL": {"packages of two ecosystems have one name", "",
+		open(ev("R", "lock", 5, pkg("ssl", "1"), purl("npm/ssl"))),
+		[]Evidence{ev("R", "lock", 9, pkg("ssl", "1"), purl("pypi/ssl"))}, nil, []int{0}, 1},
+	"two others far away": {"equal distances do not confirm what is reworded", "",
+		open(ev("R", "a", 5, message("m")), ev("R", "a", 9, message("n"))),
+		[]Evidence{ev("R", "a", 105, message("k")), ev("R", "a", 109, message("l"))}, nil, []int{-1, -1}, 0},
 	"file moved with another fingerprint": {"what is new there is other code", "",
 		open(ev("R", "a", 5, hash("h"), message("m"))), []Evidence{ev("R", "b", 5, hash("i"), message("m"))}, nil, []int{0}, 1},
 	"resource reworded and moved": {"another problem of the resource may have come", "",
@@ -397,7 +421,10 @@ var cases = map[string]one{
 		[]Evidence{ev("R", "a", 9, code("x"))}, nil, []int{2}, 0},
 	"moved, and one like it is foreign": {"the foreign one is in no file of the scan, so it is no candidate", "",
 		append(open(ev("R", "a", 5, hash("h"))), Known{Evidence: ev("R", "c", 5, hash("h")), Foreign: true}),
-		[]Evidence{ev("R", "b", 5, hash("h"))}, nil, []int{0}, 0},
+		[]Evidence{ev("R", "b", 70, hash("h"))}, nil, []int{0}, 0},
+	"moved, and one like it is foreign, in a file of the scan": {"the foreign one may have moved", "",
+		append(open(ev("R", "a", 5, hash("h"))), Known{Evidence: ev("R", "c", 5, hash("h")), Foreign: true}),
+		[]Evidence{ev("R", "b", 70, hash("h")), ev("S", "c", 1)}, nil, []int{0, -1}, 1},
 	"closed, and its fingerprint comes in another file": {"a complete scan has found it nowhere, and the line is a common one", Moved,
 		closed(ev("R", "a", 10, hash("h"), code("x"), message("m"))), []Evidence{ev("R", "b", 99, hash("h"), code("x"), message("m"))}, nil, []int{0}, 1},
 	"masked code at the place is other code": {"it is another secret", "",
@@ -830,7 +857,7 @@ func TestTheFactsOfManyAlikeAtOnePlaceAreReadOnce(t *testing.T) {
 
 // A vulnerability may be reported under another of its ids.
 func TestAVulnerabilityIsKnownByItsAliases(t *testing.T) {
-	ids := map[string]string{"CVE-1": "CVE-1\nGHSA-1", "CVE-3": "CVE-3\nXRAY-1", "GHSA-2": "GHSA-2\nXRAY-1"}
+	ids := map[string]string{"CVE-1": "CVE-1\nGHSA-1", "CVE-3": "CVE-3\nXRAY-1", "GHSA-2": "GHSA-2\nXRAY-1", "CVE-4": "CVE-4\nCVE-1"}
 	by := func(id, name string) Evidence {
 		return Evidence{
 			Rule: id, Path: "go.sum", Vulnerability: id, Aliases: "CVE-1", IDs: ids[id], Package: name, Message: id,
@@ -861,6 +888,7 @@ func TestAVulnerabilityIsKnownByItsAliases(t *testing.T) {
 	}{
 		{"one that replaces another with an id of both", in("CVE-1", "1"), in("CVE-3", "1"), Package, DoubtVulnerability},
 		{"one that replaces another at the same code", ofLock("CVE-1"), ofLock("CVE-3"), Snippet, DoubtVulnerability},
+		{"one that names the one that it replaces", in("CVE-1", "1"), in("CVE-4", "1"), Package, DoubtVulnerability},
 		{"one that gets a CVE", in("GHSA-1", "1"), in("CVE-1", "1"), Package, ""},
 		{"one that loses its CVE", in("CVE-1", "1"), in("GHSA-1", "1"), Package, ""},
 		{"two that only a third id joins", in("GHSA-2", "1"), in("CVE-3", "1"), Package, DoubtVulnerability},
