@@ -67,7 +67,7 @@ func checkOrigin(repository *v1alpha1.Repository, j *job) error {
 	case j.Ref != "" && !provision.TakesRef(nil, j.Ref):
 		return problem.Refused(fmt.Errorf("the repository %s does not exist yet, and ref %q cannot become its branch: "+
 			"upload the results of its branch first, with ref refs/heads/NAME in printable ASCII and at most 255 bytes. "+
-			"If the branch has another name, create the Repository with it as spec.scanBranch", j.Repository, j.Ref)).In("ref")
+			"If the branch's name has other characters, create the Repository with that name as spec.scanBranch", j.Repository, j.Ref)).In("ref")
 	}
 	return nil
 }

@@ -165,8 +165,8 @@ func (o *importOptions) checkBranch(repository *v1alpha1.Repository) error {
 	if repository == nil {
 		return &importer.RefusedError{Reason: fmt.Sprintf("the repository %s does not exist yet, and --branch %q "+
 			"cannot become its branch: import results of its branch first, and name it with --branch in "+
-			"printable ASCII and at most 255 bytes; if the branch has another name, create the Repository with it as "+
-			"spec.scanBranch; results of a pull request are recorded with `kubectl findings review`",
+			"printable ASCII and at most 255 bytes; if the branch's name has other characters, create the Repository "+
+			"with that name as spec.scanBranch; results of a pull request are recorded with `kubectl findings review`",
 			o.repository, o.branch)}
 	}
 	if provision.BranchOf(repository) == "" {

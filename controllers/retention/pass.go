@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,9 +23,8 @@ type pass struct {
 	reached map[shelf]entry
 	retired map[shelf]int
 	// issues counts the issues that were removed with their reviews.
-	issues int
-	// interrupted is when the removal of a review's issues was interrupted, if it has not gone on since.
-	interrupted time.Time
+	issues      int
+	interrupted interruption
 	// left is how many removals the turn may still make.
 	left int
 	// outdated means that the last turn ended because the organization had changed.
@@ -40,6 +40,12 @@ type pass struct {
 	failed map[shelf]int
 	// begin is the index of the term with which the next turn begins, modulo their number.
 	begin int
+}
+
+// interruption is the review whose removal was interrupted, and since when that has not gone on.
+type interruption struct {
+	review types.UID
+	since  time.Time
 }
 
 // maxFailed is how many removals in a row may fail before a turn leaves the shelf: a single object may fail for its own
@@ -97,7 +103,8 @@ func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organizati
 				return false, err
 			}
 			if err != nil && !outcome.isStuck() {
-				return false, err // the next turn begins with the same object
+				p.interrupted = interruption{} // by something else
+				return false, err              // the next turn tries the object again
 			}
 			r.emptying.End(from.namespace)
 			if outcome == fateOutdated {
@@ -113,7 +120,7 @@ func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organizati
 				p.left--
 			}
 			removed = removed || outcome == fateRetired
-			if outcome == fateFailed && r.Clock.Since(begun) > maxFailing {
+			if outcome == fateFailed && (r.Clock.Since(begun) > maxFailing || t.shelf == idleReviews && isInterruption(err)) {
 				p.failed[t.shelf] = 0
 				p.begin += i + 1
 				return false, pauseFor(err, removed)

@@ -46,17 +46,39 @@ func keeps(issue *v1alpha1.ReviewIssue, cutoff time.Time) bool {
 		status.UpdatedAt != nil && status.UpdatedAt.After(cutoff)
 }
 
-// removeReview removes the issues of the review, each only if it is unchanged, and then the review. A review whose
+// removeReview removes the review. If it is interrupted, the next turn goes on with it, until that was tried for long.
+func (r *Reconciler) removeReview(ctx context.Context, organization *v1alpha1.Organization, p *pass,
+	review *v1alpha1.Review, cutoff time.Time) (fate, error) {
+	outcome, err := r.tryToRemove(ctx, organization, p, review, cutoff)
+	if !isInterruption(err) {
+		return outcome, err
+	}
+	now := r.Clock.Now()
+	if p.interrupted.review != review.UID {
+		p.interrupted = interruption{review.UID, now}
+	}
+	if now.Sub(p.interrupted.since) < maxInterrupted {
+		return fateUnfinished, err
+	}
+	return fateFailed, err // so that other objects get their turn
+}
+
+// isInterruption reports whether a request got no response, or a temporary error of the API server. That of a webhook
+// may last.
+func isInterruption(err error) bool {
+	return err != nil && (kube.StatusOf(err).Code == 0 || kube.IsOutcomeUnknown(err) || apierrors.IsTooManyRequests(err))
+}
+
+// tryToRemove removes the issues of the review, each only if it is unchanged, and then the review. A review whose
 // issue is decided about or imported meanwhile stays. So the review cannot be deleted first: its finalizer would then
 // remove whatever issues it has. It removes no more issues than the turn may.
-func (r *Reconciler) removeReview(ctx context.Context, organization *v1alpha1.Organization, p *pass,
+func (r *Reconciler) tryToRemove(ctx context.Context, organization *v1alpha1.Organization, p *pass,
 	review *v1alpha1.Review, cutoff time.Time) (fate, error) {
 	// A cluster's own admission policy may protect the review, but not its issues.
 	if err := r.Client.Delete(ctx, review, client.DryRunAll, patch.AsSeen(review)); err != nil {
 		return fateOf(reviewKind, fmt.Errorf("try to remove review %s: %w", review.Name, err))
 	}
 	if !r.emptying.Has(review) {
-		p.interrupted = time.Time{}
 		switch lacks, err := r.cacheLacksIssue(ctx, review); {
 		case err != nil:
 			return fateOf(issueKind, err)
@@ -65,29 +87,6 @@ func (r *Reconciler) removeReview(ctx context.Context, organization *v1alpha1.Or
 		}
 	}
 	r.emptying.Begin(review)
-	outcome, err := r.empty(ctx, organization, p, review, cutoff)
-	if !isInterruption(err) {
-		return outcome, err
-	}
-	now := r.Clock.Now()
-	if p.interrupted.IsZero() {
-		p.interrupted = now
-	}
-	if now.Sub(p.interrupted) < maxInterrupted {
-		return fateUnfinished, err
-	}
-	return fateFailed, err // so that other objects get their turn
-}
-
-// isInterruption reports whether a request got no response, or one that another request may not get. The error of a
-// webhook may last.
-func isInterruption(err error) bool {
-	return err != nil && (kube.StatusOf(err).Code == 0 || kube.IsOutcomeUnknown(err) || apierrors.IsTooManyRequests(err))
-}
-
-// empty removes the issues of the review, at most as many as the turn may, and then the review.
-func (r *Reconciler) empty(ctx context.Context, organization *v1alpha1.Organization, p *pass,
-	review *v1alpha1.Review, cutoff time.Time) (fate, error) {
 	for p.left > 0 {
 		issues, held, err := r.unchangedIssues(ctx, review, cutoff, min(issuePage, p.left))
 		switch {
@@ -104,7 +103,7 @@ func (r *Reconciler) empty(ctx context.Context, organization *v1alpha1.Organizat
 			}
 			switch outcome, err := r.remove(ctx, issue, issueKind); {
 			case outcome == fateRetired:
-				p.interrupted = time.Time{}
+				p.interrupted = interruption{}
 				p.issues++
 				p.left--
 			case outcome != fateGone || err != nil:

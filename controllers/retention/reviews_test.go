@@ -247,13 +247,13 @@ func TestAReviewIsEmptiedOverSeveralTurnsWithoutAnUpdate(t *testing.T) {
 	emptying := reviews.NewEmptying()
 	controllertest.Start(t, env, reviews.Settings{Emptying: emptying}.SetupWithManager, reviewissue.SetupWithManager)
 	env.Create(t, builder.Repository("repo").In(ns).Build())
-	settings := quick
-	settings.Emptying, settings.Clock = emptying, clocktesting.NewFakePassiveClock(time.Now().Add(2*time.Hour))
+	settings, clock := quick, clocktesting.NewFakePassiveClock(time.Now().Add(2*time.Hour))
+	settings.Emptying, settings.Clock = emptying, clock
 	live, loses, lost := env.AsController(t), client.Object(nil), error(nil)
 	fails := func(object client.Object) bool { return lost != nil && reflect.TypeOf(object) == reflect.TypeOf(loses) }
 	failing := interceptor.NewClient(live, interceptor.Funcs{
 		Get: func(ctx context.Context, from client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
-			if fails(into) {
+			if _, is := into.(*v1alpha1.Organization); is && fails(into) {
 				return lost
 			}
 			return from.Get(ctx, key, into, options...)
@@ -299,18 +299,19 @@ func TestAReviewIsEmptiedOverSeveralTurnsWithoutAnUpdate(t *testing.T) {
 	counted("marker", 1)
 	harness.Same(t, "status of a review that is being emptied", removed.Status, testenv.Get(t, g, env, removed).Status)
 
-	for _, loses = range []client.Object{&v1alpha1.Organization{}, &v1alpha1.Review{}, &v1alpha1.ReviewIssue{}} {
-		lost = errors.New("connection reset by peer")
-		_, err := r.work(t.Context(), o, p)
-		g.Expect(err).To(MatchError(lost))
-		g.Expect(emptying.Has(removed)).To(BeTrue(), "it is still being emptied after a lost request about a %T", loses)
-	}
 	for _, lost = range []error{
-		apierrors.NewInternalError(errors.New("etcdserver: request timed out")), apierrors.NewTooManyRequests("full", 1),
+		errors.New("connection reset by peer"), apierrors.NewTooManyRequests("full", 1),
+		apierrors.NewInternalError(errors.New("etcdserver: request timed out")),
 	} {
-		_, err := r.work(t.Context(), o, p)
-		g.Expect(err).To(MatchError(lost))
-		g.Expect(emptying.Has(removed)).To(BeTrue(), "it is still being emptied after %v", lost)
+		// The dry run of its removal; an issue's; and between them the API server is away for long.
+		for _, loses = range []client.Object{
+			&v1alpha1.Review{}, &v1alpha1.Organization{}, &v1alpha1.ReviewIssue{}, &v1alpha1.Organization{},
+		} {
+			clock.SetTime(clock.Now().Add(maxInterrupted))
+			_, err := r.work(t.Context(), o, p)
+			g.Expect(err).To(MatchError(lost))
+			g.Expect(emptying.Has(removed)).To(BeTrue(), "it is still being emptied after a request about a %T: %v", loses, lost)
+		}
 	}
 	lost = nil
 	due := testenv.Create(t, env, builder.Finding("f-due").In(ns).Closed(time.Now(), "s").Build())
@@ -333,35 +334,45 @@ func TestAReviewIsEmptiedOverSeveralTurnsWithoutAnUpdate(t *testing.T) {
 
 func TestAReviewWhoseRemovalKeepsFailingStopsNoOther(t *testing.T) {
 	g := NewWithT(t)
-	ns := env.Organization(t, "stuck")
-	setRetention(t, "stuck", v1alpha1.Retention{IdleReviews: duration(time.Hour), ClosedFindings: duration(0)})
-	review, issues := pullRequest(t, ns, "cut-off", 1, undecided)
-	review.Status.UpdatedAt = new(v1alpha1.NewTime(time.Now().Add(-2 * time.Hour)))
-	due := testenv.Create(t, env, builder.Finding("f-due").In(ns).Closed(time.Now(), "s").Build())
-	markObserved(t, review, issues[0], due)
-	live, lost := env.AsController(t), errors.New("connection reset by peer")
-	clock, settings := clocktesting.NewFakePassiveClock(time.Now()), quick
-	settings.Clock, settings.Emptying = clock, reviews.NewEmptying()
-	r := newReconciler(interceptor.NewClient(live, interceptor.Funcs{
-		Delete: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.DeleteOption) error {
-			if object.GetName() == issues[0].Name {
+	lost := errors.New("connection reset by peer")
+	for name, failing := range map[string]interceptor.Funcs{
+		"list-of-issues": {List: func(ctx context.Context, from client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if _, is := list.(*metav1.PartialObjectMetadataList); is {
+				return lost
+			}
+			return from.List(ctx, list, options...)
+		}},
+		"removal": {Delete: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			if _, is := object.(*v1alpha1.ReviewIssue); is {
 				return lost
 			}
 			return to.Delete(ctx, object, options...)
-		},
-	}), nil, settings)
-	r.Live = live
-	o, p := testenv.Get(t, g, env, builder.Organization("stuck").Build()), newPass()
-	r.agenda.change(nil, review)
-	_, err := r.work(t.Context(), o, p)
-	g.Expect(err).To(MatchError(lost))
-	r.agenda.change(nil, due)
-	_, err = r.work(t.Context(), o, p)
-	g.Expect(err).To(MatchError(lost))
-	harness.Same(t, "the finding is gone before the removal was tried for long", false, env.Gone(t, due))
-	clock.SetTime(clock.Now().Add(maxInterrupted))
-	_, err = r.work(t.Context(), o, p)
-	harness.Must(t, err)
-	env.AwaitGone(t, due)
-	harness.Same(t, "the review is gone", false, env.Gone(t, review))
+		}},
+	} {
+		ns := env.Organization(t, name)
+		setRetention(t, name, v1alpha1.Retention{IdleReviews: duration(time.Hour), ClosedFindings: duration(0)})
+		review, issues := pullRequest(t, ns, "cut-off", 1, undecided)
+		review.Status.UpdatedAt = new(v1alpha1.NewTime(time.Now().Add(-2 * time.Hour)))
+		due := testenv.Create(t, env, builder.Finding("f-due").In(ns).Closed(time.Now(), "s").Build())
+		markObserved(t, review, issues[0], due)
+		clock, settings := clocktesting.NewFakePassiveClock(time.Now()), quick
+		settings.Clock, settings.Emptying = clock, reviews.NewEmptying()
+		r := newReconciler(interceptor.NewClient(env.AsController(t), failing), nil, settings)
+		r.Live = r.Client
+		o, p := testenv.Get(t, g, env, builder.Organization(name).Build()), newPass()
+		r.agenda.change(nil, review)
+		_, err := r.work(t.Context(), o, p)
+		g.Expect(err).To(MatchError(lost))
+		r.agenda.change(nil, due)
+		_, err = r.work(t.Context(), o, p)
+		g.Expect(err).To(MatchError(lost))
+		harness.Same(t, name+": the finding is gone before the review was tried for long", false, env.Gone(t, due))
+		clock.SetTime(clock.Now().Add(maxInterrupted))
+		_, err = r.work(t.Context(), o, p)
+		g.Expect(err).To(MatchError(lost))
+		_, err = r.work(t.Context(), o, p)
+		harness.Must(t, err)
+		env.AwaitGone(t, due)
+		harness.Same(t, name+": the review is gone", false, env.Gone(t, review))
+	}
 }
