@@ -39,7 +39,7 @@ answer=$work/answer
 header="Authorization: Bearer $FINDINGS_API_KEY"
 service="the service at ${FINDINGS_URL##*@}" # without a password
 
-# patient reports whether WAIT is not over yet: once for a place, and once for the end of the import.
+# patient reports whether WAIT is not over yet. It counts anew for each upload, and again once the upload has a place.
 patient() { [ $(($(date +%s) - begun)) -lt "${WAIT:-2400}" ]; }
 
 # encode prints a text as it is written in a query.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,8 +22,10 @@ type pass struct {
 	reached map[shelf]entry
 	retired map[shelf]int
 	// issues counts the issues that were removed with their reviews.
-	issues      int
-	interrupted interruption
+	issues int
+	// interrupted is when the removal of a review was first interrupted since anything was removed, or a turn ended for
+	// another reason.
+	interrupted time.Time
 	// left is how many removals the turn may still make.
 	left int
 	// outdated means that the last turn ended because the organization had changed.
@@ -40,12 +41,6 @@ type pass struct {
 	failed map[shelf]int
 	// begin is the index of the term with which the next turn begins, modulo their number.
 	begin int
-}
-
-// interruption is the review whose removal was interrupted, and since when that has not gone on.
-type interruption struct {
-	review types.UID
-	since  time.Time
 }
 
 // maxFailed is how many removals in a row may fail before a turn leaves the shelf: a single object may fail for its own
@@ -74,7 +69,7 @@ const (
 	// fateRefused: the API server refused the removal, for example because of a cluster's own admission policy.
 	fateRefused
 	// fateFailed: the API server returned another error, perhaps a temporary one, for example because a cluster's own
-	// webhook for some objects is down.
+	// webhook for some objects is down, or a review got no response for long.
 	fateFailed
 	// fateUnfinished: the turn has ended before all issues of the review were removed, perhaps because of an error.
 	fateUnfinished
@@ -84,8 +79,8 @@ const (
 
 // work does one turn of the pass and reports whether the pass is complete. A change of the organization ends the turn,
 // because the next one has the new terms. So does a review with more issues than the turn may remove, or whose removal
-// was interrupted; the next turn begins with it. So do failures that take too long; then the next turn begins with the
-// next shelf. It returns an error if failures ended the turn or were all that was left, unless something was removed:
+// was interrupted; the next turn begins with it. So do failures that take too long, and a review that was tried for long;
+// then the next turn begins with the next shelf. It returns an error if failures ended the turn or were all that was left, unless something was removed:
 // then the next turn follows without a pause.
 func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organization, p *pass) (bool, error) {
 	begun, checks, failure := r.Clock.Now(), maxChecked, error(nil)
@@ -103,9 +98,10 @@ func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organizati
 				return false, err
 			}
 			if err != nil && !outcome.isStuck() {
-				p.interrupted = interruption{} // by something else
-				return false, err              // the next turn tries the object again
+				p.interrupted = time.Time{} // the API server may be away, which is not the review's own time
+				return false, err           // the next turn tries the object again
 			}
+			p.interrupted = time.Time{}
 			r.emptying.End(from.namespace)
 			if outcome == fateOutdated {
 				p.outdated = true

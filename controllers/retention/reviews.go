@@ -23,7 +23,7 @@ const (
 	issueKind  = "ReviewIssue"
 	// issuePage is how many issues of a review are read at once.
 	issuePage = 500
-	// maxInterrupted is how long the removal of a review's issues is tried before other objects get their turn.
+	// maxInterrupted is how long an interrupted removal of a review is tried before other objects get their turn.
 	maxInterrupted = 2 * time.Minute
 )
 
@@ -46,7 +46,8 @@ func keeps(issue *v1alpha1.ReviewIssue, cutoff time.Time) bool {
 		status.UpdatedAt != nil && status.UpdatedAt.After(cutoff)
 }
 
-// removeReview removes the review. If it is interrupted, the next turn goes on with it, until that was tried for long.
+// removeReview removes the review. After an interruption the next turn tries again, for maxInterrupted in all; then other
+// objects get their turn.
 func (r *Reconciler) removeReview(ctx context.Context, organization *v1alpha1.Organization, p *pass,
 	review *v1alpha1.Review, cutoff time.Time) (fate, error) {
 	outcome, err := r.tryToRemove(ctx, organization, p, review, cutoff)
@@ -54,19 +55,20 @@ func (r *Reconciler) removeReview(ctx context.Context, organization *v1alpha1.Or
 		return outcome, err
 	}
 	now := r.Clock.Now()
-	if p.interrupted.review != review.UID {
-		p.interrupted = interruption{review.UID, now}
+	if p.interrupted.IsZero() || now.Before(p.interrupted) {
+		p.interrupted = now
 	}
-	if now.Sub(p.interrupted.since) < maxInterrupted {
+	if now.Sub(p.interrupted) < maxInterrupted {
 		return fateUnfinished, err
 	}
-	return fateFailed, err // so that other objects get their turn
+	return fateFailed, err
 }
 
 // isInterruption reports whether a request got no response, or a temporary error of the API server. That of a webhook
 // may last.
 func isInterruption(err error) bool {
-	return err != nil && (kube.StatusOf(err).Code == 0 || kube.IsOutcomeUnknown(err) || apierrors.IsTooManyRequests(err))
+	return err != nil && !kube.IsDeniedByWebhook(err) &&
+		(kube.StatusOf(err).Code == 0 || kube.IsOutcomeUnknown(err) || apierrors.IsTooManyRequests(err))
 }
 
 // tryToRemove removes the issues of the review, each only if it is unchanged, and then the review. A review whose
@@ -103,7 +105,7 @@ func (r *Reconciler) tryToRemove(ctx context.Context, organization *v1alpha1.Org
 			}
 			switch outcome, err := r.remove(ctx, issue, issueKind); {
 			case outcome == fateRetired:
-				p.interrupted = interruption{}
+				p.interrupted = time.Time{}
 				p.issues++
 				p.left--
 			case outcome != fateGone || err != nil:

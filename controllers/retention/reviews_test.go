@@ -4,13 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"reflect"
+	"syscall"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	webhookerrors "k8s.io/apiserver/pkg/admission/plugin/webhook/errors"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -342,6 +347,12 @@ func TestAReviewWhoseRemovalKeepsFailingStopsNoOther(t *testing.T) {
 			}
 			return from.List(ctx, list, options...)
 		}},
+		"dry-run": {Delete: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			if _, is := object.(*v1alpha1.Review); is {
+				return lost
+			}
+			return to.Delete(ctx, object, options...)
+		}},
 		"removal": {Delete: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.DeleteOption) error {
 			if _, is := object.(*v1alpha1.ReviewIssue); is {
 				return lost
@@ -352,27 +363,50 @@ func TestAReviewWhoseRemovalKeepsFailingStopsNoOther(t *testing.T) {
 		ns := env.Organization(t, name)
 		setRetention(t, name, v1alpha1.Retention{IdleReviews: duration(time.Hour), ClosedFindings: duration(0)})
 		review, issues := pullRequest(t, ns, "cut-off", 1, undecided)
-		review.Status.UpdatedAt = new(v1alpha1.NewTime(time.Now().Add(-2 * time.Hour)))
+		second, others := pullRequest(t, ns, "second", 1, undecided)
+		long := v1alpha1.NewTime(time.Now().Add(-2 * time.Hour))
+		review.Status.UpdatedAt, second.Status.UpdatedAt = &long, &long
 		due := testenv.Create(t, env, builder.Finding("f-due").In(ns).Closed(time.Now(), "s").Build())
-		markObserved(t, review, issues[0], due)
+		markObserved(t, review, second, issues[0], others[0], due)
 		clock, settings := clocktesting.NewFakePassiveClock(time.Now()), quick
 		settings.Clock, settings.Emptying = clock, reviews.NewEmptying()
 		r := newReconciler(interceptor.NewClient(env.AsController(t), failing), nil, settings)
 		r.Live = r.Client
 		o, p := testenv.Get(t, g, env, builder.Organization(name).Build()), newPass()
 		r.agenda.change(nil, review)
-		_, err := r.work(t.Context(), o, p)
-		g.Expect(err).To(MatchError(lost))
-		r.agenda.change(nil, due)
-		_, err = r.work(t.Context(), o, p)
-		g.Expect(err).To(MatchError(lost))
-		harness.Same(t, name+": the finding is gone before the review was tried for long", false, env.Gone(t, due))
-		clock.SetTime(clock.Now().Add(maxInterrupted))
-		_, err = r.work(t.Context(), o, p)
-		g.Expect(err).To(MatchError(lost))
-		_, err = r.work(t.Context(), o, p)
-		harness.Must(t, err)
+		r.agenda.change(nil, second)
+		for turn, want := range []struct{ gone, notRemoved int }{{0, 0}, {0, 0}, {0, 1}, {1, 1}, {1, 1}, {1, 2}} {
+			if turn == 2 || turn == 5 {
+				clock.SetTime(clock.Now().Add(maxInterrupted))
+			}
+			_, err := r.work(t.Context(), o, p)
+			g.Expect(err).To(MatchError(lost), "%s: turn %d", name, turn)
+			g.Expect(p.retired[closedFindings]).To(Equal(want.gone), "%s: turn %d: findings that are gone", name, turn)
+			g.Expect(p.notRemoved).To(Equal(want.notRemoved), "%s: turn %d: reviews that were tried for long", name, turn)
+			if turn == 0 {
+				r.agenda.change(nil, due)
+			}
+		}
 		env.AwaitGone(t, due)
-		harness.Same(t, name+": the review is gone", false, env.Gone(t, review))
+		harness.Same(t, name+": a review is gone", false, env.Gone(t, review) || env.Gone(t, second))
+	}
+}
+
+func TestWhatInterruptsTheRemovalOfAReview(t *testing.T) {
+	denied := webhookerrors.ToStatusErr("hold", &metav1.Status{Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests})
+	for reason, tc := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"no error":           {nil, false},
+		"no response":        {errors.New("connection reset by peer"), true},
+		"no server":          {&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, true},
+		"etcd took too long": {apierrors.NewInternalError(errors.New("etcdserver: request timed out")), true},
+		"overload":           {apierrors.NewTooManyRequests("full", 1), true},
+		"a webhook is down":  {apierrors.NewInternalError(errors.New(`failed calling webhook "x": no route`)), false},
+		"a webhook denies":   {denied, false},
+		"a conflict":         {apierrors.NewConflict(schema.GroupResource{}, "x", errors.New("moved on")), false},
+	} {
+		harness.Same(t, reason, tc.want, isInterruption(tc.err))
 	}
 }
