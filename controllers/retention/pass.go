@@ -79,9 +79,9 @@ const (
 
 // work does one turn of the pass and reports whether the pass is complete. A change of the organization ends the turn,
 // because the next one has the new terms. So does a review with more issues than the turn may remove, or whose removal
-// was interrupted; the next turn begins with it. So do failures that take too long, and a review that was tried for long;
-// then the next turn begins with the next shelf. It returns an error if failures ended the turn or were all that was left, unless something was removed:
-// then the next turn follows without a pause.
+// was interrupted; the next turn begins with it. So do failures that take too long, and a review that was tried for
+// long; then the next turn begins with the next shelf. It returns an error if failures ended the turn or were all that
+// was left, unless something was removed: then the next turn follows without a pause.
 func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organization, p *pass) (bool, error) {
 	begun, checks, failure := r.Clock.Now(), maxChecked, error(nil)
 	p.left, p.outdated = r.batch, false

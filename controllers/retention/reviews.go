@@ -46,8 +46,8 @@ func keeps(issue *v1alpha1.ReviewIssue, cutoff time.Time) bool {
 		status.UpdatedAt != nil && status.UpdatedAt.After(cutoff)
 }
 
-// removeReview removes the review. After an interruption the next turn tries again, for maxInterrupted in all; then other
-// objects get their turn.
+// removeReview removes the review. After an interruption the next turn tries again, for maxInterrupted in all; then
+// other objects get their turn.
 func (r *Reconciler) removeReview(ctx context.Context, organization *v1alpha1.Organization, p *pass,
 	review *v1alpha1.Review, cutoff time.Time) (fate, error) {
 	outcome, err := r.tryToRemove(ctx, organization, p, review, cutoff)
