@@ -84,7 +84,7 @@ func TestOnlyTheToolsOwnResultsAreLookedFor(t *testing.T) {
 	}
 	p := &plan{commit: "c1", before: c.review.ReviewedCommits}
 	harness.Same(t, "open issues", importer.Distances{{Batch: 1}: 0}, p.own(both, there, "ESLint")(nil))
-	again := append(both, both[1]) // by another analysis
+	again := slices.Concat(both, both[1:]) // by another analysis
 	again[2].batch = 2
 	harness.Same(t, "open issues of two analyses", importer.Distances{{Batch: 1}: 0, {Batch: 2}: 0}, p.own(again, there, "ESLint")(nil))
 	p.before = append(p.before, v1alpha1.ReviewedCommit{SHA: "no longer"})
