@@ -116,7 +116,8 @@ func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organizati
 				p.left--
 			}
 			removed = removed || outcome == fateRetired
-			if outcome == fateFailed && (r.Clock.Since(begun) > maxFailing || t.shelf == idleReviews && isInterruption(err)) {
+			gaveUp := t.shelf == idleReviews && isInterruption(err) // see removeReview
+			if outcome == fateFailed && (gaveUp || r.Clock.Since(begun) > maxFailing) {
 				p.failed[t.shelf] = 0
 				p.begin += i + 1
 				return false, pauseFor(err, removed)
