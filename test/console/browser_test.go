@@ -111,14 +111,20 @@ func (p *person) do(steps ...chromedp.Action[chromedp.Void]) {
 	defer cancel()
 	for _, step := range steps {
 		err := chromedp.Do(ctx, step)
-		// Chromedp takes nodes of the page that was left until Chromium tells it of the new one. Nothing was done then.
-		for err != nil && ctx.Err() == nil && strings.Contains(err.Error(), "No node with given id found") {
+		for err != nil && ctx.Err() == nil && isOfEarlierPage(err) {
 			err = chromedp.Do(ctx, step)
 		}
 		if err != nil {
 			p.Fatalf("%v; the page shows:\n%s", err, p.shown())
 		}
 	}
+}
+
+// isOfEarlierPage reports whether a step was given a node that the page no longer has: chromedp takes nodes of the page
+// that was left until Chromium tells it of the new one. Nothing was done then.
+func isOfEarlierPage(err error) bool {
+	return strings.Contains(err.Error(), "No node with given id found") ||
+		strings.Contains(err.Error(), "Could not find node with given id")
 }
 
 // shown returns the text of the page, for failure messages.
