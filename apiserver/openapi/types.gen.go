@@ -3592,8 +3592,8 @@ type TrendDay struct {
 	TimeToClose *TrendSpread `json:"time_to_close"`
 }
 
-// TrendGroup How the open findings of a repository, a project or an owner have changed. Projects without an owner are in no
-// group.
+// TrendGroup How the open findings of a repository, a project or an owner have changed. With `owner`, projects without an
+// owner are in no group.
 type TrendGroup struct {
 	// After How many findings were in the status `open`, by severity.
 	After TrendOpen `json:"after"`

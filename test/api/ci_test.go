@@ -128,11 +128,12 @@ func onGitHub(t *testing.T) recipe {
 }
 
 // Results of an older commit that arrive last would replace those of a newer one. On GitHub, workflows of the same group
-// cancel each other.
+// cancel each other. GitLab by default cancels nothing once a job that is not interruptible has begun.
 func TestRecipesCancelTheJobOfAnOlderCommit(t *testing.T) {
 	for _, c := range []struct{ name, language, want string }{
 		{"GitHub Actions", "yaml", "concurrency:\n  group: ${{ github.workflow_ref }}-${{ github.ref }}\n  cancel-in-progress: true\n"},
 		{"GitLab CI", "yaml", "  interruptible: true\n"},
+		{"GitLab CI", "yaml", "workflow:\n  auto_cancel:\n    on_new_commit: interruptible\n"},
 		{"Jenkins", "groovy", "  options { disableConcurrentBuilds(abortPrevious: true) }\n"},
 	} {
 		harness.Contains(t, "the recipe for "+c.name, section(t, c.name, c.language), c.want)
