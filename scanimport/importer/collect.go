@@ -86,6 +86,9 @@ type Batch struct {
 	budget *textBudget
 }
 
+// complete reports whether the tool covered everything, so that findings without a result are closed.
+func (b *Batch) complete() bool { return len(b.Incomplete) == 0 }
+
 // MaxExamples bounds how many skipped entries are described.
 const MaxExamples = 10
 

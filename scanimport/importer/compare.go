@@ -72,12 +72,12 @@ func (g *group) add(p *plan) {
 func (g *group) countNotAdopted() {
 	for _, j := range g.jobs {
 		j.summary.NotAdopted = 0
-		for _, name := range j.notAdopted {
+		for _, name := range j.plan.notAdopted {
 			if !g.adopted[name] {
 				j.summary.NotAdopted++
 			}
 		}
-		j.notAdopted, j.plan.notAdopted = nil, nil // of many jobs they are large
+		j.plan.notAdopted = nil // of many jobs they are large
 	}
 }
 
@@ -101,11 +101,22 @@ func (im *Importer) compareInTurn(ctx context.Context, jobs []*job,
 	return nil, nil
 }
 
-// compare computes the difference to the existing findings, which findings lists. It converts the results to facts
-// while the API server answers.
+// compare computes the difference to the existing findings, which findings lists.
 func (im *Importer) compare(ctx context.Context, j *job, findings func() (*listed, error)) error {
 	j.scan.uniform = j.Uniform || j.scans.shared(j.series())
-	var existing *known
+	results, existing, err := j.gather(ctx, findings)
+	if err != nil {
+		return err
+	}
+	j.plan = diff(&j.scan, j.Batch, results, existing)
+	j.group.add(&j.plan)
+	j.summary.planned(&j.plan)
+	return j.explain(im.guardPlan(j, len(results)))
+}
+
+// gather converts the results to facts, except for duplicates, while the API server lists the existing findings.
+func (j *job) gather(ctx context.Context, findings func() (*listed, error)) (results []reported, existing *known,
+	err error) {
 	var reading errgroup.Group
 	reading.Go(safely.Func(func() error {
 		l, err := findings()
@@ -117,31 +128,26 @@ func (im *Importer) compare(ctx context.Context, j *job, findings func() (*liste
 	defer func() { _ = reading.Wait() }() // even after a panic, because known writes to the summary
 	results, duplicates, unfit := report(ctx, &j.scan, j.Batch)
 	if err := reading.Wait(); err != nil {
-		return err
+		return nil, nil, err
 	}
 	if unfit != nil {
-		return j.explain(unfit)
+		return nil, nil, j.explain(unfit)
 	}
 	j.summary.skipResults(SkipDuplicate, duplicates)
-	complete := len(j.Incomplete) == 0
-	j.plan = diff(&j.scan, j.Batch, results, existing, complete)
-	j.group.add(&j.plan)
-	j.notAdopted = j.plan.notAdopted
-	j.summary.skipResults(SkipSuppressed, j.plan.unseen)
-	j.summary.skipResults(skipUnreadable, j.plan.unreadable)
-	j.summary.planned(&j.plan)
-	if !complete {
-		j.summary.NotReported = j.plan.toClose
-	}
-	warning, err := guardAnalysis(j.Batch, j.scans, &j.plan, len(results), im.options.Force)
+	return results, existing, nil
+}
+
+// guardPlan refuses the plan, or adds a warning to the summary. The folder is guarded even with Force.
+func (im *Importer) guardPlan(j *job, results int) error {
+	warning, err := guardAnalysis(j.Batch, j.scans, &j.plan, results, im.options.Force)
 	if warning != "" {
 		j.summary.Warnings = append(j.summary.Warnings, warning)
 	}
 	if err == nil {
 		err = guardFolder(j.project, j.Outside, &j.plan)
 	}
-	if err != nil || !complete || im.options.Force {
-		return j.explain(err)
+	if err != nil || !j.complete() || im.options.Force {
+		return err
 	}
-	return j.explain(guardClosing(j.plan.open, j.plan.toClose, im.options.DryRun))
+	return guardClosing(j.plan.open, j.plan.toClose, im.options.DryRun)
 }

@@ -91,14 +91,12 @@ type job struct {
 	group *group
 	scan  scanContext
 	// scans are the earlier scans of the tool. The jobs of a group share them, so they do not change.
-	scans history
-	plan  plan
-	// notAdopted is that of the plan.
-	notAdopted []string
-	summary    *Summary
-	lock       *lock
-	parent     *parent
-	progress   Progress
+	scans    history
+	plan     plan
+	summary  *Summary
+	lock     *lock
+	parent   *parent
+	progress Progress
 	// lastChange is the last written finding; nil if there is none.
 	lastChange *v1alpha1.ScanChange
 	record     ScanRecord
@@ -238,7 +236,7 @@ func (im *Importer) dryRun(ctx context.Context, jobs []*job, groups []*group) er
 	}
 	err := im.compareAll(ctx, groups, func(j *job, err error) error {
 		j.summary.show(&j.plan)
-		j.plan = plan{}
+		j.plan.changes = nil
 		return noted(j, err)
 	})
 	if err != nil {
@@ -295,7 +293,7 @@ func (im *Importer) guardAge(_ context.Context, j *job) error {
 // outcome returns the scan's outcome after a completed import: an incomplete scan counts as failed, because it has not
 // covered everything.
 func (j *job) outcome() v1alpha1.ScanOutcome {
-	if len(j.Incomplete) > 0 {
+	if !j.complete() {
 		return v1alpha1.ScanFailed
 	}
 	return v1alpha1.ScanSucceeded

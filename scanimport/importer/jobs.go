@@ -201,7 +201,7 @@ func (h history) hasIncomplete(s series, unfinished history) bool {
 func (h history) knownTo(b *Batch, findings []v1alpha1.Finding, unreadable []string) *known {
 	s := b.series()
 	k := &known{unreadable: sets.New(unreadable...), unfinished: h.unfinished()}
-	k.incomplete = len(b.Incomplete) > 0 || h.hasIncomplete(s, k.unfinished)
+	k.incomplete = !b.complete() || h.hasIncomplete(s, k.unfinished)
 	k.findings, k.others = h.ofJob(s, findings)
 	return k
 }

@@ -76,7 +76,7 @@ func (m *memory) imports(doc object) map[string][]string {
 func (m *memory) scan(b *Batch, named func(index int, name string)) []change {
 	m.scanned++
 	b.Incomplete = m.incomplete
-	complete := len(b.Incomplete) == 0
+	complete := b.complete()
 	c := &scanContext{repository: "shop", project: "web", tool: b.Tool, analysis: b.Analysis, category: b.Category, scanID: fmt.Sprintf("s-%d", m.scanned), startedAt: v1alpha1.NewTime(time.Now())}
 	there := b.merged(slices.DeleteFunc(m.there(), func(f v1alpha1.Finding) bool { return !slices.Contains(b.names(), f.Spec.Tool) }))
 	past := history{}
@@ -96,7 +96,7 @@ func (m *memory) scan(b *Batch, named func(index int, name string)) []change {
 			named(results[i].result.Index, match.name)
 		}
 	}
-	p := diff(c, b, results, k, complete)
+	p := diff(c, b, results, k)
 	m.plan = &p
 	var changes []change
 	lost := false

@@ -192,7 +192,7 @@ func placeInUTF8(l sarif.Location) sarif.Location {
 }
 
 // diff computes the changes to write. It is a pure function of its arguments, whose order does not matter.
-func diff(c *scanContext, b *Batch, results []reported, k *known, complete bool) plan {
+func diff(c *scanContext, b *Batch, results []reported, k *known) plan {
 	p := plan{recognised: map[recognition.Rung]int{}, renamed: map[string]int{}}
 	matched := recognise(c, b, results, k)
 	reported := make(map[string]bool, len(results))
@@ -215,7 +215,7 @@ func diff(c *scanContext, b *Batch, results []reported, k *known, complete bool)
 	}
 	for i := range k.findings {
 		if !reported[k.findings[i].Name] {
-			p.gone(c, k, &k.findings[i], complete)
+			p.gone(c, k, &k.findings[i], b.complete())
 		} else if k.findings[i].Spec.Closed == nil {
 			p.open++
 		}

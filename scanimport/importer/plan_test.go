@@ -309,7 +309,7 @@ func TestTwoNamesOfAToolInTwoAnalysesConverge(t *testing.T) {
 		}
 		batch := &Batch{Tool: tool, Results: results}
 		reported, _, _ := report(t.Context(), c, batch)
-		p := diff(c, batch, reported, k, true)
+		p := diff(c, batch, reported, k)
 		for _, ch := range p.changes {
 			cluster[ch.name] = v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: ch.name}, Spec: ch.spec}
 		}
@@ -339,10 +339,10 @@ func TestNoChangeCarriesTriage(t *testing.T) {
 	}
 	got := map[Action]bool{}
 	for _, p := range []plan{
-		diff(c, batch, reported, &known{}, true),
-		diff(c, batch, reported, &known{findings: there(func(s *v1alpha1.FindingSpec) { s.Class = "x" })}, true),
-		diff(c, batch, reported, &known{findings: there(func(s *v1alpha1.FindingSpec) { s.Closed = &v1alpha1.FindingClosure{} })}, true),
-		diff(c, batch, nil, &known{findings: there(func(*v1alpha1.FindingSpec) {})}, true),
+		diff(c, batch, reported, &known{}),
+		diff(c, batch, reported, &known{findings: there(func(s *v1alpha1.FindingSpec) { s.Class = "x" })}),
+		diff(c, batch, reported, &known{findings: there(func(s *v1alpha1.FindingSpec) { s.Closed = &v1alpha1.FindingClosure{} })}),
+		diff(c, batch, nil, &known{findings: there(func(*v1alpha1.FindingSpec) {})}),
 	} {
 		for _, ch := range p.changes {
 			got[ch.action] = true

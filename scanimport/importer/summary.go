@@ -172,8 +172,10 @@ func (s *Summary) skip(reason, example string) {
 	}
 }
 
-// planned records the plan's counts about existing findings.
+// planned records the counts of a plan.
 func (s *Summary) planned(p *plan) {
+	s.skipResults(SkipSuppressed, p.unseen)
+	s.skipResults(skipUnreadable, p.unreadable)
 	if len(p.recognised) > 0 {
 		s.Recognised, s.InDoubt = p.recognised, p.doubtful
 	}
@@ -182,6 +184,9 @@ func (s *Summary) planned(p *plan) {
 		s.Renamed = p.renamed
 	}
 	s.Unchanged, s.Adopted, s.NotAdopted = p.unchanged, p.adopted, len(p.notAdopted)
+	if len(s.Incomplete) > 0 {
+		s.NotReported = p.toClose
+	}
 }
 
 func (s *Summary) add(action Action) {
