@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"weak"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
@@ -352,6 +353,29 @@ func TestNoChangeCarriesTriage(t *testing.T) {
 	if len(got) != 4 {
 		t.Errorf("actions tried: %v, want all four", got)
 	}
+}
+
+// The jobs of an upload keep their plans until all of them are written.
+func TestAPlanKeepsOnlyTheFindingsThatItChanges(t *testing.T) {
+	c := testContext(v1alpha1.CategoryCode)
+	b := &Batch{Tool: c.tool, Category: c.category, Results: manyResults(3)}
+	var list []v1alpha1.Finding
+	for _, ch := range compareAll(c, b, nil).changes {
+		list = append(list, v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: ch.name}, Spec: ch.spec})
+	}
+	unchanged := slices.IndexFunc(list, func(f v1alpha1.Finding) bool { return f.Spec.RuleID == b.Results[0].RuleID })
+	kept := weak.Make(&list[unchanged])
+	b.Results = b.Results[:2]
+	b.Results[1].Message = "The message has changed."
+	p := compareAll(c, b, list)
+	harness.Heap()
+	harness.Same(t, "the unchanged finding is in memory", false, kept.Value() != nil)
+	var actions []Action
+	for _, ch := range p.changes {
+		actions = append(actions, ch.action)
+	}
+	slices.Sort(actions)
+	harness.Same(t, "actions", []Action{ActionClose, ActionUpdate}, actions)
 }
 
 // The texts of a rule become part of the texts of each of its results.

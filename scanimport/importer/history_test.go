@@ -6,14 +6,11 @@ import (
 	"slices"
 	"testing"
 	"time"
-	"weak"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/test/harness"
-	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // A job replaces only its own findings.
@@ -58,29 +55,6 @@ func TestWhichJobOwnsAFinding(t *testing.T) {
 	}
 }
 
-// The jobs of an upload keep their plans until all of them are written.
-func TestAPlanKeepsOnlyTheFindingsThatItChanges(t *testing.T) {
-	c := testContext(v1alpha1.CategoryCode)
-	b := &Batch{Tool: c.tool, Category: c.category, Results: manyResults(3)}
-	var list []v1alpha1.Finding
-	for _, ch := range compareAll(c, b, nil).changes {
-		list = append(list, v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: ch.name}, Spec: ch.spec})
-	}
-	unchanged := slices.IndexFunc(list, func(f v1alpha1.Finding) bool { return f.Spec.RuleID == b.Results[0].RuleID })
-	kept := weak.Make(&list[unchanged])
-	b.Results = b.Results[:2]
-	b.Results[1].Message = "The message has changed."
-	p := compareAll(c, b, list)
-	harness.Heap()
-	harness.Same(t, "the unchanged finding is in memory", false, kept.Value() != nil)
-	var actions []Action
-	for _, ch := range p.changes {
-		actions = append(actions, ch.action)
-	}
-	slices.Sort(actions)
-	harness.Same(t, "actions", []Action{ActionClose, ActionUpdate}, actions)
-}
-
 func TestWhichAnalysesAreDistinct(t *testing.T) {
 	past := history{"s-1": {series: series{analysis: "scanned"}}}
 	findings := []v1alpha1.Finding{{Spec: v1alpha1.FindingSpec{Analysis: "found"}}}
@@ -112,21 +86,6 @@ func TestWhetherAScanIsTooOldIsDecidedPerAnalysis(t *testing.T) {
 		j := &job{Batch: &Batch{Analysis: analysis}, scan: scanContext{startedAt: at(8)}, scans: past}
 		if err := (&Importer{}).guardAge(t.Context(), j); (err != nil) != refused {
 			t.Errorf("a scan of the analysis %s: %v, want refused %t", analysis, err, refused)
-		}
-	}
-}
-
-func TestAScanDoesNotStartInTheFuture(t *testing.T) {
-	testenv.SetServerTime(t, time.Now().Add(-30*24*time.Hour)) // the local clock is ahead
-	server := apitime.Now()
-	for name, tc := range map[string]struct{ given, want time.Time }{
-		"unknown":                       {time.Time{}, server},
-		"by the clock that is ahead":    {time.Now(), server},
-		"by the API server's, earlier":  {server.Add(-time.Hour), server.Add(-time.Hour)},
-		"as far ahead as clocks differ": {server.Add(time.Minute), server.Add(time.Minute)},
-	} {
-		if got := (&Batch{StartedAt: tc.given}).Started(); got.Sub(tc.want).Abs() > time.Minute/2 {
-			t.Errorf("%s: it started at %s, want about %s", name, got, tc.want)
 		}
 	}
 }
