@@ -55,14 +55,14 @@ func digests(reported *v1alpha1.FindingSpec,
 	return func(i int) recognition.Facts {
 		facts, ok := done[i]
 		if !ok {
-			facts = factsDigest(of(i), reported)
+			facts = factsOfSpec(of(i), reported)
 			done[i] = facts
 		}
 		return facts
 	}
 }
 
-func factsDigest(of, reported *v1alpha1.FindingSpec) recognition.Facts {
+func factsOfSpec(of, reported *v1alpha1.FindingSpec) recognition.Facts {
 	spec := *of.DeepCopy()
 	spec.ProjectRef, spec.Tool, spec.Analysis, spec.Agent = v1alpha1.ProjectReference{}, "", "", nil
 	spec.Evidence = "" // compared already, and may contain the digest of an earlier version
