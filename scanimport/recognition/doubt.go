@@ -47,7 +47,7 @@ type pairContext struct {
 	// review is that of the scan.
 	review bool
 	// shifts counts, per file, the pairs with equal messages that are the same number of lines apart.
-	shifts map[shifted]int
+	shifts map[fileShift]int
 	// moves counts the open findings that moved from one path to another, renames the same by the changed part of the
 	// paths. open counts the open findings per path.
 	moves   map[[2]string]int
@@ -55,14 +55,14 @@ type pairContext struct {
 	open    map[string]int
 }
 
-type shifted struct {
+type fileShift struct {
 	path  string
 	lines int32
 }
 
 func (m *matcher) pairContext() *pairContext {
 	c := &pairContext{
-		results: map[Evidence]int{}, known: map[Evidence]int{}, shifts: map[shifted]int{},
+		results: map[Evidence]int{}, known: map[Evidence]int{}, shifts: map[fileShift]int{},
 		moves: map[[2]string]int{}, renames: map[rename]int{}, open: map[string]int{},
 		reportedOn: map[Known]int{}, knownOn: map[Known]int{}, review: m.Review,
 	}
@@ -96,7 +96,7 @@ func (m *matcher) pairContext() *pairContext {
 		r, k := &m.Results[p.Result], &m.Known[p.Known]
 		switch {
 		case r.Path == k.Path && r.Message == k.Message:
-			c.shifts[shifted{r.Path, r.Line - k.Line}]++
+			c.shifts[fileShift{r.Path, r.Line - k.Line}]++
 		case r.Path != k.Path && p.Doubt == "" && !k.Closed:
 			c.moves[[2]string{k.Path, r.Path}]++
 		}
@@ -178,7 +178,7 @@ func (c *pairContext) certain(by Rung, r *Evidence, k *Known) bool {
 		return r.Message == k.Message || r.Line == k.Line
 	}
 	return r.Message == k.Message && !otherCode(r, &k.Evidence) &&
-		(r.Line == k.Line || c.shifts[shifted{r.Path, r.Line - k.Line}] > 1)
+		(r.Line == k.Line || c.shifts[fileShift{r.Path, r.Line - k.Line}] > 1)
 }
 
 // backElsewhere reports whether a closed finding with a decision is back at another line of its file, and not together
@@ -186,7 +186,7 @@ func (c *pairContext) certain(by Rung, r *Evidence, k *Known) bool {
 // or the vulnerability of a package, is still the same one.
 func (c *pairContext) backElsewhere(r *Evidence, k *Known) bool {
 	return !c.review && k.Closed && k.Decision != "" && r.Line != k.Line && !sameSubject(r, &k.Evidence) &&
-		c.shifts[shifted{r.Path, r.Line - k.Line}] < 2
+		c.shifts[fileShift{r.Path, r.Line - k.Line}] < 2
 }
 
 // moved reports whether a move to another path is certain: by another file with the same rename, because all other

@@ -225,7 +225,7 @@ func (m *matcher) shift(result, known int) int {
 	return int(m.Results[result].Line) - int(m.Known[known].Line)
 }
 
-// moves returns by how many lines each set of look-alikes moved. It is tooFar if they did not all move equally, or if
+// moves returns by how many lines those that are alike moved. It is tooFar if they did not all move equally, or if
 // that is uncertain: a result where another finding was, without the facts of its own finding, may be that other one,
 // unmoved.
 func (m *matcher) moves() map[Evidence]int {

@@ -137,9 +137,9 @@ func recognise(ladder []rung, s Scan) []Match {
 type matcher struct {
 	Scan
 	rung Rung
-	// resultsAt and knownAt hold, by result and by finding, all at the same place; alikeResults and alikeKnown all that
-	// look alike. alikeResultGroups and twins list the groups of several results, or findings, that look alike.
-	resultsAt, knownAt, alikeResults, alikeKnown, alikeResultGroups, twins [][]int
+	// resultsAt and knownAt hold, by result and by finding, all at the same place; twinResults and twinKnown its twins
+	// there. twinResultGroups and twinKnownGroups list the groups of several twins.
+	resultsAt, knownAt, twinResults, twinKnown, twinResultGroups, twinKnownGroups [][]int
 	// ofResult holds the pair of each result. Without one, its rung is empty and its finding none.
 	ofResult []Match
 	// taken holds, by finding, the result that it is paired with, or none.
@@ -181,8 +181,8 @@ func newMatcher(s Scan) *matcher {
 		m.reported[s.Results[i].Path] = true
 	}
 	asKnown := func(result int) Known { return Known{Evidence: s.Results[result]} }
-	m.resultsAt, m.alikeResults, m.alikeResultGroups = groupAlike(len(s.Results), asKnown)
-	m.knownAt, m.alikeKnown, m.twins = groupAlike(len(s.Known), func(i int) Known { return s.Known[i] })
+	m.resultsAt, m.twinResults, m.twinResultGroups = groupTwins(len(s.Results), asKnown)
+	m.knownAt, m.twinKnown, m.twinKnownGroups = groupTwins(len(s.Known), func(i int) Known { return s.Known[i] })
 	return m
 }
 

@@ -2,11 +2,11 @@ package recognition
 
 import "slices"
 
-// groupAlike groups n results or findings. For each it returns those at its place, and those of them that look like it,
-// including itself; several holds the groups of more than one that look alike.
-func groupAlike(n int, of func(i int) Known) (samePlace, sameLook, several [][]int) {
+// groupTwins groups n results or findings. For each it returns those at its place, and its twins: those of them that
+// are equal to it, including itself. several holds the groups of more than one twin.
+func groupTwins(n int, of func(i int) Known) (samePlace, twins, several [][]int) {
 	spots, looks := map[Evidence][]int{}, map[Known][]int{}
-	samePlace, sameLook = make([][]int, n), make([][]int, n)
+	samePlace, twins = make([][]int, n), make([][]int, n)
 	for i := range n {
 		e := of(i).Evidence
 		spot := Evidence{Path: e.Path, Line: e.Line, Column: e.Column}
@@ -14,7 +14,7 @@ func groupAlike(n int, of func(i int) Known) (samePlace, sameLook, several [][]i
 	}
 	for _, here := range spots {
 		for _, i := range here {
-			samePlace[i], sameLook[i] = here, here
+			samePlace[i], twins[i] = here, here
 			if len(here) > 1 { // looks are large, and most are alone at their place
 				look := Known{Evidence: of(i).Evidence, Closed: of(i).Closed, Foreign: of(i).Foreign}
 				look.Evidence = placed(&look.Evidence)
@@ -24,16 +24,16 @@ func groupAlike(n int, of func(i int) Known) (samePlace, sameLook, several [][]i
 	}
 	for _, list := range looks {
 		for _, i := range list {
-			sameLook[i] = list
+			twins[i] = list
 		}
 		if len(list) > 1 {
 			several = append(several, list)
 		}
 	}
-	return samePlace, sameLook, several
+	return samePlace, twins, several
 }
 
-// swapToOwn swaps pairs of look-alikes, so that among several with equal evidence each result gets the finding with its
+// swapToOwn swaps pairs of twins, so that among several with equal evidence each result gets the finding with its
 // own facts.
 func (m *matcher) swapToOwn() {
 	if m.ResultFacts == nil {
@@ -41,8 +41,8 @@ func (m *matcher) swapToOwn() {
 	}
 	away := index{}
 	for r := range m.ofResult {
-		if k := m.ofResult[r].Known; k != none && len(m.alikeKnown[k]) > 1 && !m.home(r) {
-			own := away.next(m.alikeKnown[k], m.text(r, k, m.ResultFacts(r)), m.KnownFacts, m.atHome)
+		if k := m.ofResult[r].Known; k != none && len(m.twinKnown[k]) > 1 && !m.home(r) {
+			own := away.next(m.twinKnown[k], m.text(r, k, m.ResultFacts(r)), m.KnownFacts, m.atHome)
 			if own != none && m.agree(r, own) {
 				m.join(m.taken[own], k)
 				m.join(r, own)
@@ -51,9 +51,9 @@ func (m *matcher) swapToOwn() {
 	}
 	clear(away)
 	for _, p := range slices.Clone(m.ofResult) { // the rungs give open findings to the first of equal results
-		if k := p.Known; k != none && len(m.alikeResults[m.taken[k]]) > 1 && !m.atHome(k) {
+		if k := p.Known; k != none && len(m.twinResults[m.taken[k]]) > 1 && !m.atHome(k) {
 			r := m.taken[k]
-			own := away.next(m.alikeResults[r], m.text(r, k, m.KnownFacts(k)), m.ResultFacts, m.home)
+			own := away.next(m.twinResults[r], m.text(r, k, m.KnownFacts(k)), m.ResultFacts, m.home)
 			if own != none && m.agree(own, k) {
 				m.ofResult[r], m.ofResult[own] = m.ofResult[own], m.ofResult[r]
 				m.join(r, m.ofResult[r].Known)
@@ -101,7 +101,7 @@ func (m *matcher) join(result, known int) {
 // finding without a result that only its decision distinguishes, or one of several for which what distinguished them
 // has changed. Legacy findings are not marked for a change, because their names distinguish them.
 func (m *matcher) doubtTwins() {
-	for _, known := range m.twins {
+	for _, known := range m.twinKnownGroups {
 		m.doubtAs(known, m.problem, m.untaken(known), m.problem, m.knownDecision, DoubtCount)
 		paired := without(known, func(k int) bool { return m.taken[k] == none || m.Known[k].Legacy })
 		if vary(paired, m.resultOf) || vary(paired, m.atHome) {
@@ -117,7 +117,7 @@ func (m *matcher) doubtTwins() {
 	if m.ResultFacts == nil || !slices.ContainsFunc(m.allKnown, func(k int) bool { return m.knownDecision(k) != "" }) {
 		return
 	}
-	for _, results := range m.alikeResultGroups {
+	for _, results := range m.twinResultGroups {
 		added := len(m.freeOf(results)) > 0
 		away := without(results, func(r int) bool {
 			return m.home(r) || !added && m.ofResult[r].Rung == Earlier
