@@ -150,6 +150,9 @@ func byMessage(e *Evidence) (Evidence, bool) {
 // byRule keeps packages apart, because another package in the same file is another problem.
 func byRule(e *Evidence) (Evidence, bool) { return Evidence{Rule: e.Rule, Package: e.Package}, true }
 
+// byNothing makes everything agree.
+func byNothing(*Evidence) (Evidence, bool) { return Evidence{}, true }
+
 // at adds the path to a key, which then compares within a file.
 func at(k key) key {
 	return func(e *Evidence) (Evidence, bool) {
@@ -164,6 +167,15 @@ func inPlace(k key) key {
 	return func(e *Evidence) (Evidence, bool) {
 		part, ok := k(e)
 		part.Line, part.Column = e.Line, e.Column
+		return part, ok
+	}
+}
+
+// tied adds to a key what best distinguishes those that agree in it.
+func tied(k key) key {
+	return func(e *Evidence) (Evidence, bool) {
+		part, ok := k(e)
+		part.Version, part.Fingerprint, part.Snippet, part.Message = e.Version, e.Fingerprint, e.Snippet, e.Message
 		return part, ok
 	}
 }

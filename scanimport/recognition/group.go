@@ -93,12 +93,10 @@ func (m *matcher) untaken(known []int) []int {
 
 // ties holds the criteria, best first, that distinguish results with the same evidence for a rung.
 var ties = []key{
-	func(e *Evidence) (Evidence, bool) {
-		return Evidence{Version: e.Version, Fingerprint: e.Fingerprint, Snippet: e.Snippet, Message: e.Message}, true
-	},
+	tied(byNothing),
 	func(e *Evidence) (Evidence, bool) { return Evidence{Version: e.Version, Message: e.Message}, true },
 	func(e *Evidence) (Evidence, bool) { return Evidence{Snippet: e.Snippet}, true },
-	func(*Evidence) (Evidence, bool) { return Evidence{}, true },
+	byNothing,
 }
 
 // pairTied pairs the two sides of a group with the same strong evidence: by further evidence in which they agree, and
@@ -130,30 +128,27 @@ func (m *matcher) pairTied(results, known []int, other func(result, known int) b
 // others returns a function that reports for a pair whether one of some findings, paired or not, agrees with the result
 // in the key. If the pair also agrees in ties[0], the finding must agree in ties[0], too.
 func (m *matcher) others(k key, some func(*Known) bool) func(result, known int) bool {
-	tied := func(e *Evidence) (Evidence, bool) {
-		part, ok := k(e)
-		part.Version, part.Fingerprint, part.Snippet, part.Message = e.Version, e.Fingerprint, e.Snippet, e.Message
-		return part, ok
-	}
-	having := func(k key) func() map[Evidence]bool {
-		return sync.OnceValue(func() map[Evidence]bool { // most scans do not ask
-			parts := map[Evidence]bool{}
+	having := func(k key) func(*Evidence) bool {
+		parts := sync.OnceValue(func() map[Evidence]bool { // most scans do not ask
+			out := map[Evidence]bool{}
 			for i := range m.Known {
 				if part, ok := k(m.finding(i)); ok && some(&m.Known[i]) {
-					parts[part] = true
+					out[part] = true
 				}
 			}
-			return parts
+			return out
 		})
-	}
-	all, allTied := having(k), having(tied)
-	return func(result, known int) bool {
-		if !m.mixed([]int{result}, []int{known}) {
-			part, _ := tied(m.result(result))
-			return allTied()[part]
+		return func(e *Evidence) bool {
+			part, _ := k(e)
+			return parts()[part]
 		}
-		part, _ := k(m.result(result))
-		return all()[part]
+	}
+	agrees, agreesTied := having(k), having(tied(k))
+	return func(result, known int) bool {
+		if m.mixed([]int{result}, []int{known}) {
+			return agrees(m.result(result))
+		}
+		return agreesTied(m.result(result))
 	}
 }
 
