@@ -30,11 +30,35 @@ func (m *matcher) markDoubts() {
 		if c == nil {
 			c = m.pairContext()
 		}
-		if m.Incomplete && r.Path != k.Path || !c.certain(p.Rung, r, k) {
-			p.Doubt = m.weakness(c, p.Rung, r, k)
-		}
+		p.Doubt = m.doubtAbout(c, p.Rung, r, k)
 	}
 	m.doubtTwins()
+}
+
+// doubtAbout returns the doubt about a pair; "" if the result can only be this finding.
+func (m *matcher) doubtAbout(c *pairContext, by Rung, r *Evidence, k *Known) Doubt {
+	switch {
+	case otherVulnerability(r, &k.Evidence):
+		return DoubtVulnerability
+	case r.Path != k.Path:
+		return m.doubtAboutMove(c, by, r, k)
+	case c.certain(by, r, k):
+		return ""
+	}
+	return c.weakness(by, r, k)
+}
+
+// doubtAboutMove is doubtAbout for a pair of two paths.
+func (m *matcher) doubtAboutMove(c *pairContext, by Rung, r *Evidence, k *Known) Doubt {
+	switch {
+	case !m.Incomplete && c.certainMove(by, r, k):
+		return ""
+	case m.reported[k.Path]:
+		return DoubtElsewhere
+	case m.Incomplete:
+		return DoubtIncomplete
+	}
+	return DoubtFile
 }
 
 // pairContext holds the context of a pair: counts over the other results, findings and pairs.
@@ -151,17 +175,13 @@ func (c *pairContext) otherColumn(r *Evidence, k *Known) bool {
 		c.reportedOn[onLine(r, code, k.Closed)] != c.knownOn[onLine(&k.Evidence, code, k.Closed)]
 }
 
-// certain reports whether the result can only be this finding.
+// certain reports whether the result can only be this finding, which has the same path.
 func (c *pairContext) certain(by Rung, r *Evidence, k *Known) bool {
 	switch {
-	case otherVulnerability(r, &k.Evidence):
-		return false
 	case by == Earlier:
-		return r.Line == k.Line || c.results[likeEarlier(r, r.Message)] < 2 && c.known[likeEarlier(&k.Evidence, "")] < 2
+		return c.certainName(r, k)
 	case k.Legacy:
 		return false
-	case r.Path != k.Path:
-		return c.moved(r, k)
 	case by == Package:
 		return c.samePackage(r, &k.Evidence)
 	case c.backElsewhere(r, k):
@@ -179,6 +199,19 @@ func (c *pairContext) certain(by Rung, r *Evidence, k *Known) bool {
 	}
 	return r.Message == k.Message && !otherCode(r, &k.Evidence) &&
 		(r.Line == k.Line || c.shifts[fileShift{r.Path, r.Line - k.Line}] > 1)
+}
+
+// certainMove reports whether the result can only be this finding, which has another path.
+func (c *pairContext) certainMove(by Rung, r *Evidence, k *Known) bool {
+	if by == Earlier {
+		return c.certainName(r, k)
+	}
+	return !k.Legacy && c.moved(r, k)
+}
+
+// certainName reports whether the line confirms a pair by name, or nothing else could have the name.
+func (c *pairContext) certainName(r *Evidence, k *Known) bool {
+	return r.Line == k.Line || c.results[likeEarlier(r, r.Message)] < 2 && c.known[likeEarlier(&k.Evidence, "")] < 2
 }
 
 // backElsewhere reports whether a closed finding with a decision is back at another line of its file, and not together
@@ -288,17 +321,9 @@ func otherSecret(r, k *Evidence) bool {
 	return r.Package == "" && r.Resource == "" && differ(r.Masked, k.Masked)
 }
 
-// weakness returns the doubt about a pair that is not certain.
-func (m *matcher) weakness(c *pairContext, by Rung, r *Evidence, k *Known) Doubt {
+// weakness returns the doubt about a pair of one path that is not certain.
+func (c *pairContext) weakness(by Rung, r *Evidence, k *Known) Doubt {
 	switch {
-	case otherVulnerability(r, &k.Evidence):
-		return DoubtVulnerability
-	case r.Path != k.Path && m.reported[k.Path]:
-		return DoubtElsewhere
-	case r.Path != k.Path && m.Incomplete:
-		return DoubtIncomplete
-	case r.Path != k.Path:
-		return DoubtFile
 	case by == Package:
 		return DoubtPlace
 	case onlyBegins(r, k):
