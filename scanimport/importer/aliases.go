@@ -7,16 +7,16 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
-// aliasesOf returns one canonical vulnerability id per index, counting the results first and then the findings: all
-// that share an id get the same one. Ids of advisories do not count, because an advisory covers many vulnerabilities.
-// An index without a vulnerability has no entry; the map is nil if no vulnerability has an alias.
-func aliasesOf(results []reported, existing []v1alpha1.Finding) map[int]string {
-	ids := make([][]string, len(results)+len(existing))
+// aliasesOf returns one canonical vulnerability id per result and per finding: all that share an id get the same one.
+// Ids of advisories do not count, because an advisory covers many vulnerabilities. The id is empty without a
+// vulnerability, and everywhere if no vulnerability has an alias.
+func aliasesOf(results []reported, existing []v1alpha1.Finding) (ofResults, ofKnown []string) {
+	ids := make([][]string, 0, len(results)+len(existing))
 	for i := range results {
-		ids[i] = ownIDs(results[i].spec.Vulnerability)
+		ids = append(ids, ownIDs(results[i].spec.Vulnerability))
 	}
 	for i := range existing {
-		ids[len(results)+i] = ownIDs(existing[i].Spec.Vulnerability)
+		ids = append(ids, ownIDs(existing[i].Spec.Vulnerability))
 	}
 	same := sameIDs{}
 	for _, of := range ids {
@@ -24,16 +24,13 @@ func aliasesOf(results []reported, existing []v1alpha1.Finding) map[int]string {
 			same.join(of[0], of[i])
 		}
 	}
-	if len(same) == 0 {
-		return nil
-	}
-	out := map[int]string{}
+	all := make([]string, len(ids))
 	for i, of := range ids {
-		if len(of) > 0 {
-			out[i] = same.of(of[0])
+		if len(same) > 0 && len(of) > 0 {
+			all[i] = same.of(of[0])
 		}
 	}
-	return out
+	return all[:len(results)], all[len(results):]
 }
 
 // ownIDs returns the ids that stand for this vulnerability alone.

@@ -73,6 +73,30 @@ func recognise(c *scanContext, b *Batch, results []reported, k *known) []match {
 // pair returns for each result its finding, if any. named holds pairs with findings of an earlier version.
 func pair(results []reported, k *known, named []recognition.Match) []match {
 	existing := k.findings
+	evidence, before := evidenceFor(results, k)
+	resultFacts, knownFacts := factsOf(results, existing)
+	if k.partial {
+		resultFacts = nil
+	}
+	out := make([]match, len(results))
+	for _, m := range recognition.Recognise(recognition.Scan{
+		Results: evidence, Known: before, Named: named, Incomplete: k.incomplete, Review: k.review,
+		ResultFacts: resultFacts, KnownFacts: knownFacts, Job: func(known int) string { return jobOf(&existing[known].Spec) },
+	}) {
+		stored := ptr.Deref(existing[m.Known].Spec.Doubt, v1alpha1.FindingDoubt{})
+		_, repeats := k.unfinished[stored.ScanID]
+		out[m.Result] = match{
+			name: existing[m.Known].Name, before: &existing[m.Known], rung: m.Rung, doubt: m.Doubt,
+			doubted: repeats && stored.Reason == string(m.Doubt) && m.Rung == recognition.Unchanged,
+			was:     before[m.Known].Evidence, is: evidence[m.Result],
+		}
+	}
+	return out
+}
+
+// evidenceFor returns the evidence of the results and of the known findings.
+func evidenceFor(results []reported, k *known) ([]recognition.Evidence, []recognition.Known) {
+	existing := k.findings
 	constant := constantsOf(results, existing)
 	evidence := make([]recognition.Evidence, len(results))
 	for i := range results {
@@ -92,31 +116,14 @@ func pair(results []reported, k *known, named []recognition.Match) []match {
 		before[i].Added = before[i].CutOff && addedByLast(spec)
 	}
 	renewEvidence(results, evidence, before, constant)
-	for i, aliases := range aliasesOf(results, existing) {
-		if i < len(results) {
-			evidence[i].Aliases = aliases
-		} else {
-			before[i-len(results)].Aliases = aliases
-		}
+	ofResults, ofKnown := aliasesOf(results, existing)
+	for i := range evidence {
+		evidence[i].Aliases = ofResults[i]
 	}
-	resultFacts, knownFacts := factsOf(results, existing)
-	if k.partial {
-		resultFacts = nil
+	for i := range before {
+		before[i].Aliases = ofKnown[i]
 	}
-	out := make([]match, len(results))
-	for _, m := range recognition.Recognise(recognition.Scan{
-		Results: evidence, Known: before, Named: named, Incomplete: k.incomplete, Review: k.review,
-		ResultFacts: resultFacts, KnownFacts: knownFacts, Job: func(known int) string { return jobOf(&existing[known].Spec) },
-	}) {
-		stored := ptr.Deref(existing[m.Known].Spec.Doubt, v1alpha1.FindingDoubt{})
-		_, repeats := k.unfinished[stored.ScanID]
-		out[m.Result] = match{
-			name: existing[m.Known].Name, before: &existing[m.Known], rung: m.Rung, doubt: m.Doubt,
-			doubted: repeats && stored.Reason == string(m.Doubt) && m.Rung == recognition.Unchanged,
-			was:     before[m.Known].Evidence, is: evidence[m.Result],
-		}
-	}
-	return out
+	return evidence, before
 }
 
 // Certain returns for each result the name of the known finding in its file that it certainly is, or "". doubtful holds
