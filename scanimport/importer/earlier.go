@@ -2,15 +2,73 @@ package importer
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/scanimport/recognition"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
+
+// namedEarlier recognises findings of an earlier version, which stored no evidence, in the way of that version: by
+// their names, which depend on the tool's name at the time, but not on the analysis.
+func namedEarlier(c *scanContext, b *Batch, results []reported, existing []v1alpha1.Finding) (out []recognition.Match) {
+	legacy := map[string]map[string]int{}
+	for i := range existing {
+		if spec := &existing[i].Spec; spec.Evidence == "" {
+			if legacy[spec.Tool] == nil {
+				legacy[spec.Tool] = map[string]int{}
+			}
+			legacy[spec.Tool][existing[i].Name] = i
+		}
+	}
+	for _, tool := range slices.Sorted(maps.Keys(legacy)) {
+		scope := c.scope()
+		scope.Tool, scope.Analysis = tool, ""
+		out = append(out, named(b.identitiesOf(scope, results), results, existing, legacy[tool])...)
+	}
+	return out
+}
+
+func named(identities []fingerprints.Identity, results []reported, existing []v1alpha1.Finding,
+	legacy map[string]int) []recognition.Match {
+	order := make([]int, len(identities))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(identities[a].Name, identities[b].Name) })
+	sorted := make([]fingerprints.Identity, len(order))
+	for i, at := range order {
+		sorted[i] = identities[at]
+	}
+	recorded := func(name string) bool { _, ok := legacy[name]; return ok }
+	by := func(same func(a, b *v1alpha1.FindingSpec) bool) func(int, string) bool {
+		return func(i int, name string) bool { return same(&results[order[i]].spec, &existing[legacy[name]].Spec) }
+	}
+	var out []recognition.Match
+	for i, name := range fingerprints.Match(sorted, recorded, by(samePlace), by(sameText), by(sameLine)) {
+		if at, ok := legacy[name]; ok {
+			out = append(out, recognition.Match{Result: order[i], Known: at})
+		}
+	}
+	return out
+}
+
+func samePlace(a, b *v1alpha1.FindingSpec) bool { return sameLine(a, b) && sameText(a, b) }
+
+func sameText(a, b *v1alpha1.FindingSpec) bool {
+	return a.Details.Title == b.Details.Title && a.Details.Description == b.Details.Description
+}
+
+func sameLine(a, b *v1alpha1.FindingSpec) bool {
+	return a.Details.Location != nil && b.Details.Location != nil &&
+		a.Details.Location.LineNumber == b.Details.Location.LineNumber
+}
 
 // renewEvidence makes evidence that earlier versions stored in findings comparable with that of the results.
 func renewEvidence(results []reported, is []recognition.Evidence, existing []recognition.Known,
