@@ -109,7 +109,7 @@ type parser struct {
 }
 
 func (p *parser) file() error {
-	if err := p.open('{', "the file"); err != nil {
+	if err := p.openObject("the file"); err != nil {
 		return err
 	}
 	var fileVersion text
@@ -163,7 +163,7 @@ func checkVersion(v string) error {
 }
 
 func (p *parser) run() error {
-	if err := p.open('{', fmt.Sprintf("runs[%d]", len(p.runs))); err != nil {
+	if err := p.openObject(fmt.Sprintf("runs[%d]", len(p.runs))); err != nil {
 		return err
 	}
 	var run wireRun
@@ -265,24 +265,22 @@ func (p *parser) array(what string, most int, element func() error) (bool, error
 	if token != json.Delim('[') {
 		return false, fmt.Errorf("not SARIF 2.1.0: %s is not an array", what)
 	}
-	for n := 0; p.decoder.More(); n++ {
-		if n >= most {
-			return false, fmt.Errorf("%s holds more than %d entries: %s", what, most, reportLess)
+	n := 0
+	return true, p.entries(func() error {
+		if n++; n > most {
+			return fmt.Errorf("%s holds more than %d entries: %s", what, most, reportLess)
 		}
-		if err := element(); err != nil {
-			return false, err
-		}
-	}
-	_, err = p.decoder.Token()
-	return true, err
+		return element()
+	})
 }
 
-func (p *parser) open(delimiter json.Delim, what string) error {
+// openObject reads the opening brace of an object, and refuses any other value.
+func (p *parser) openObject(what string) error {
 	token, err := p.decoder.Token()
 	if err != nil {
 		return err
 	}
-	if token != delimiter {
+	if token != json.Delim('{') {
 		return fmt.Errorf("not SARIF 2.1.0: %s is not an object", what)
 	}
 	return nil
@@ -354,7 +352,7 @@ func (p *parser) invocations(into *[]wireInvocation) error {
 }
 
 func (p *parser) invocation(into *wireInvocation) error {
-	opened, err := p.opens('{')
+	opened, err := p.openOrSkip('{')
 	if into.unread = !opened; err != nil || !opened {
 		return err
 	}
@@ -461,7 +459,7 @@ func (p *parser) component(into *wireComponent) error {
 
 // object is members for a value that may not be an object: any other counts as an empty one.
 func (p *parser) object(visit func(name string) error) error {
-	opened, err := p.opens('{')
+	opened, err := p.openOrSkip('{')
 	if err != nil || !opened {
 		return err
 	}
@@ -470,7 +468,7 @@ func (p *parser) object(visit func(name string) error) error {
 
 // list calls element, which reads the entry, for each entry. Any other value counts as an empty list.
 func (p *parser) list(element func() error) error {
-	opened, err := p.opens('[')
+	opened, err := p.openOrSkip('[')
 	if err != nil || !opened {
 		return err
 	}
@@ -503,8 +501,8 @@ func (p *parser) entries(element func() error) error {
 	return err
 }
 
-// opens reads the opening delimiter of the expected value; it skips any other value.
-func (p *parser) opens(delimiter json.Delim) (bool, error) {
+// openOrSkip reads the opening delimiter of the expected value; it skips any other value.
+func (p *parser) openOrSkip(delimiter json.Delim) (bool, error) {
 	token, err := p.decoder.Token()
 	if err != nil || token == delimiter {
 		return err == nil, err
