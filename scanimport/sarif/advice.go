@@ -85,8 +85,8 @@ func withoutAdvert(help string) string {
 	return rest.String()
 }
 
-// facts holds labels whose value is stored elsewhere or gives no advice.
-var facts = map[string]bool{
+// factLabels holds labels whose value is stored elsewhere or gives no advice.
+var factLabels = map[string]bool{
 	"severity": true, "confidence": true, "package": true, "installed version": true, "version": true, "fixed version": true,
 	"fix version": true, "type": true, "location": true, "data namespace": true, "link": true, "check": true, "message": true,
 	"resource": true, "vulnerability": true, "package manager": true, "vulnerable module": true, "module": true,
@@ -96,13 +96,13 @@ var facts = map[string]bool{
 // subject matches the first line of Trivy's and grype's help: "Vulnerability CVE-2019-1549".
 var subject = regexp.MustCompile(`^(?:Vulnerability|Misconfiguration|Secret|License) \S+$`)
 
-// withoutLabels drops the lines that state one of the facts.
+// withoutLabels drops the lines that state a fact with one of these labels.
 func withoutLabels(help string) string {
 	var rest strings.Builder
 	for line := range strings.Lines(help) {
 		label, _, found := strings.Cut(line, ":")
 		label = strings.ToLower(strings.Trim(label, " \t*-_"))
-		if found && facts[label] || subject.MatchString(strings.TrimSpace(line)) {
+		if found && factLabels[label] || subject.MatchString(strings.TrimSpace(line)) {
 			continue
 		}
 		rest.WriteString(line)

@@ -211,18 +211,18 @@ const maxPlaces = 64
 func (n *normaliser) places(wire *wireResult) (Location, []Location) {
 	var first Location
 	var related []Location
-	type place struct {
+	type spot struct {
 		path string
 		line int32
 	}
-	seen := map[place]bool{}
+	seen := map[spot]bool{}
 	looked := 0
 	add := func(w wireLocation, primary bool) {
 		if looked++; looked > maxPlaces {
 			return
 		}
 		location := n.location(w.PhysicalLocation)
-		key := place{location.Path, location.Line}
+		key := spot{location.Path, location.Line}
 		if location.Path == "" || seen[key] {
 			return
 		}

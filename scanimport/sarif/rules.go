@@ -223,7 +223,7 @@ func matches(id, ruleID string) bool {
 
 // level returns the result's own level, or else the one derived as in SARIF 2.1.0, 3.27.10.
 func (b *ruleBook) level(wire *wireResult, rule *Rule, id string) string {
-	if !known(string(wire.Level)) && wire.Kind != "" && wire.Kind != "fail" {
+	if !isLevel(string(wire.Level)) && wire.Kind != "" && wire.Kind != "fail" {
 		return "none"
 	}
 	return FirstOf(b.given(wire, rule, id), "warning")
@@ -233,14 +233,14 @@ func (b *ruleBook) level(wire *wireResult, rule *Rule, id string) string {
 // none.
 func (b *ruleBook) given(wire *wireResult, rule *Rule, id string) string {
 	for _, level := range []string{string(wire.Level), b.overrides[id], b.overrides[rule.ID], rule.level} {
-		if known(level) {
+		if isLevel(level) {
 			return level
 		}
 	}
 	return ""
 }
 
-func known(level string) bool {
+func isLevel(level string) bool {
 	switch level {
 	case "error", "warning", "note", "none":
 		return true
