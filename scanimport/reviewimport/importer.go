@@ -82,7 +82,7 @@ func (im *Importer) Import(ctx context.Context, commit *Commit, batches []*impor
 		return s, err
 	}
 	if im.options.DryRun {
-		return s, im.record(ctx, repository, commit, batches, s)
+		return s, im.run(ctx, repository, commit, batches, s)
 	}
 	lease := im.key("review-" + fingerprints.Hash(im.pr.Repository, fmt.Sprint(im.pr.Number)))
 	return s, importer.WithLease(ctx, im.client, lease, im.options.OnWaiting,
@@ -93,7 +93,7 @@ func (im *Importer) Import(ctx context.Context, commit *Commit, batches []*impor
 				return err
 			}
 			return im.recorder(commit, batches, held.ScanLease).during(ctx, s, func() error {
-				err := im.record(ctx, repository, commit, batches, s)
+				err := im.run(ctx, repository, commit, batches, s)
 				if err == nil || ctx.Err() == nil {
 					return err
 				}
@@ -166,8 +166,8 @@ func complete(batches []*importer.Batch) error {
 	return nil
 }
 
-// record performs the import while the Lease is held.
-func (im *Importer) record(ctx context.Context, repository *v1alpha1.Repository, commit *Commit,
+// run performs the import while the Lease is held.
+func (im *Importer) run(ctx context.Context, repository *v1alpha1.Repository, commit *Commit,
 	batches []*importer.Batch, s *Summary) error {
 	if err := complete(batches); err != nil {
 		return err

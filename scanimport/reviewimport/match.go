@@ -113,7 +113,7 @@ func (p *plan) markKnownInBase(results []found) {
 	}
 	distinct, _ := merge(results)
 	for i, name := range p.certain(distinct, left) {
-		if name != "" && (distinct[i].line() == left[name].Spec.Line || p.last() != p.commit) {
+		if name != "" && (distinct[i].line() == left[name].Spec.Line || !p.ofLast()) {
 			p.inBase[name] = true
 		}
 	}
@@ -262,7 +262,7 @@ func (p *plan) pair(results []*found, existing map[string]*v1alpha1.ReviewIssue)
 // outgrown reports whether a decision to mute the issue no longer covers the result. A commit before the last does not
 // change what the issue shows.
 func (p *plan) outgrown(issue *v1alpha1.ReviewIssue, f *found) bool {
-	return isMuted(issue) && p.last() == p.commit && findingstate.Outgrown(&reviewstate.Facts(issue, nil).Spec, &f.Facts)
+	return isMuted(issue) && p.ofLast() && findingstate.Outgrown(&reviewstate.Facts(issue, nil).Spec, &f.Facts)
 }
 
 // mayBeUnreadable reports whether the result may be an unreadable issue, rather than this one at another line.

@@ -65,10 +65,14 @@ type plan struct {
 // last returns the last reviewed commit, which may be later than that of the plan.
 func (p *plan) last() string { return p.reviewed[len(p.reviewed)-1].SHA }
 
+// ofLast reports whether the plan's commit is the last reviewed one. An earlier commit changes which commits an issue
+// lists, and not what it shows.
+func (p *plan) ofLast() bool { return p.last() == p.commit }
+
 // isOpen reports whether an issue is open as of the commit. If a pull request went back to a commit that was reviewed
 // before, the stored states are those of a later commit.
 func (p *plan) isOpen(issue *v1alpha1.ReviewIssueSpec) bool {
-	if p.last() != p.commit {
+	if !p.ofLast() {
 		return p.shows(issue)
 	}
 	return reviewstate.Observe(issue, p.reviewed).State == v1alpha1.ReviewIssueOpen
@@ -116,7 +120,7 @@ func (p *plan) seen(spec v1alpha1.ReviewIssueSpec, before *v1alpha1.ReviewIssue,
 	if !p.shows(&spec) {
 		spec.SeenInCommits = append(spec.SeenInCommits, v1alpha1.CommitSHA(p.commit))
 	}
-	if spec.Title != "" && p.last() != p.commit {
+	if spec.Title != "" && !p.ofLast() {
 		return spec
 	}
 	return f.shownBy(spec, before)
@@ -125,7 +129,7 @@ func (p *plan) seen(spec v1alpha1.ReviewIssueSpec, before *v1alpha1.ReviewIssue,
 // judged returns an issue as of the plan's commit, while the stored one is as of the last reviewed commit.
 func (p *plan) judged(ch *change) v1alpha1.ReviewIssueSpec {
 	next := p.next(ch.before, ch.found)
-	if p.last() == p.commit || ch.found == nil || !ch.found.replaces(&next) {
+	if p.ofLast() || ch.found == nil || !ch.found.replaces(&next) {
 		return next
 	}
 	return ch.found.shownBy(next, ch.before)
