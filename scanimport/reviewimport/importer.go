@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -217,7 +216,7 @@ func (im *Importer) run(ctx context.Context, repository *v1alpha1.Repository, co
 // the comparison with it. It first creates the review, without the commit, if it does not exist.
 func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repository, review *v1alpha1.Review,
 	next *v1alpha1.ReviewSpec, commit *Commit, batches []*importer.Batch, s *Summary) (*v1alpha1.Review, error) {
-	all, err := im.describe(repository, commit.SHA, batches, s)
+	all, err := describe(repository, commit.SHA, im.pr.Project, batches, s)
 	if err != nil {
 		return review, err
 	}
@@ -303,37 +302,6 @@ func renamed(batches []*importer.Batch) map[string]string {
 	return out
 }
 
-// describe identifies and describes the results of all batches, sorted by name. All results get names, even if the base
-// has them, so that names do not depend on the state of the base.
-func (im *Importer) describe(repository *v1alpha1.Repository, commit string, batches []*importer.Batch,
-	s *Summary) ([]found, error) {
-	var out []found
-	keys := map[string]int{}
-	for i, b := range batches {
-		ofCommit := *b
-		ofCommit.Commit = commit
-		described, duplicates, err := importer.Describe(&ofCommit, repository,
-			fingerprints.Scope{Prefix: "i-", Project: s.Review})
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", b.Name(), err)
-		}
-		for _, example := range duplicates {
-			s.skip(i, importer.SkipDuplicate, example)
-		}
-		for _, f := range described {
-			keys[fingerprints.Key(&f.Facts)]++
-			out = append(out, found{Described: f, batch: i, result: resultOf(&f.Facts, im.pr.Project)})
-		}
-	}
-	for i := range out {
-		if keys[out[i].result.Key] > 1 {
-			out[i].result.Key = "" // ambiguous, because any of them may get into the base branch
-		}
-	}
-	slices.SortStableFunc(out, func(a, b found) int { return cmp.Compare(a.Name, b.Name) })
-	return out, nil
-}
-
 // divide returns the results that the base does not have, and those that it has, and counts the latter.
 func (s *Summary) divide(all []found, base *importer.Compared) (out, known []found) {
 	for _, f := range all {
@@ -345,19 +313,6 @@ func (s *Summary) divide(all []found, base *importer.Compared) (out, known []fou
 		}
 	}
 	return out, known
-}
-
-// resultOf returns what an issue stores of a result.
-func resultOf(facts *v1alpha1.FindingSpec, project string) v1alpha1.ReviewIssueResult {
-	return v1alpha1.ReviewIssueResult{
-		Key:     fingerprints.Key(facts),
-		Project: v1alpha1.ResourceName(project),
-		Tool:    facts.Tool, Analysis: facts.Analysis, Category: facts.Category, RuleID: facts.RuleID, Class: facts.Class,
-		Confidence: facts.Confidence, SecretType: facts.SecretType,
-		Score: facts.Details.Score, ToolSeverity: facts.Details.ToolSeverity,
-		Vulnerability: facts.Vulnerability, Package: facts.Package,
-		Fingerprints: facts.Fingerprints, Evidence: facts.Evidence,
-	}
 }
 
 // review returns the existing review, or nil. It fails if the review was deleted during the import: its issues are

@@ -119,30 +119,6 @@ func (p *plan) markKnownInBase(results []found) {
 	}
 }
 
-// merge returns the distinct results, and for each the repetitions of it. Several analyses may report one problem: the
-// most severe result is shown.
-func merge(results []found) (distinct []*found, again [][]*found) {
-	type named struct {
-		name string
-		line int32
-	}
-	at := map[named]int{}
-	for i := range results {
-		here := named{results[i].Name, results[i].line()}
-		if first, repeated := at[here]; repeated {
-			other := &results[i]
-			if findingstate.LessSevere(&distinct[first].Facts, &other.Facts) {
-				distinct[first], other = other, distinct[first]
-			}
-			again[first] = append(again[first], other)
-			continue
-		}
-		at[here] = len(distinct)
-		distinct, again = append(distinct, &results[i]), append(again, nil)
-	}
-	return distinct, again
-}
-
 // names returns the name of each result's issue. Results that certainly are a known issue come first. The others are
 // matched by their names alone, which may belong to another problem by now: if somebody has decided about that issue,
 // or commented on it, the result gets the next free name. It gets none if its own issue is unreadable.
@@ -297,15 +273,6 @@ func byName(results []*found, existing map[string]*v1alpha1.ReviewIssue, names [
 			}
 		}
 	}
-}
-
-// isEarlier reports whether the result is certainly the issue of that name, which has no evidence.
-func (f *found) isEarlier(issue *v1alpha1.ReviewIssueSpec) bool {
-	known := issue.Result
-	if known != nil && known.Evidence != "" {
-		return false
-	}
-	return known != nil && known.Key != "" && known.Key == f.result.Key || sameFacts(&f.Facts.Details, issue)
 }
 
 // isDecided reports whether somebody has decided about the issue, or commented on it; it may be nil. A decision that

@@ -4,29 +4,9 @@ import (
 	"slices"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 )
-
-// found is a result of the commit's scan.
-type found struct {
-	importer.Described
-	// batch is the index of its batch.
-	batch int
-	// result is what the issue stores.
-	result v1alpha1.ReviewIssueResult
-	// certain means that it is certainly its issue, and not only matched by name.
-	certain bool
-}
-
-// at returns the result's index in the batches.
-func (f *found) at() importer.ResultIndex {
-	return importer.ResultIndex{Batch: f.batch, Result: f.Index}
-}
-
-// line returns the result's line; 0 if it has none.
-func (f *found) line() int32 { return f.Facts.Details.Place().LineNumber }
 
 // change is the planned change of one issue.
 type change struct {
@@ -95,14 +75,6 @@ func (p *plan) next(before *v1alpha1.ReviewIssue, f *found) v1alpha1.ReviewIssue
 	return p.seen(spec, before, f)
 }
 
-// replaces reports whether another file for a commit replaces what the issue shows for it: if the same analysis of the
-// same tool reports what is certainly the same problem, or if the result is more severe.
-func (f *found) replaces(issue *v1alpha1.ReviewIssueSpec) bool {
-	was := issue.Result
-	same := was == nil || was.Tool == f.result.Tool && was.Analysis == f.result.Analysis
-	return f.certain && same || rank(f.Facts.Details.Severity) < rank(issue.Severity)
-}
-
 // shows reports whether the issue lists the commit.
 func (p *plan) shows(issue *v1alpha1.ReviewIssueSpec) bool {
 	return slices.Contains(issue.SeenInCommits, v1alpha1.CommitSHA(p.commit))
@@ -133,23 +105,6 @@ func (p *plan) judged(ch *change) v1alpha1.ReviewIssueSpec {
 		return next
 	}
 	return ch.found.shownBy(next, ch.before)
-}
-
-// shownBy returns the issue with the text of the result. A muted issue keeps its severity if the result has a lower
-// one, so that the decision still covers the result if its severity rises again.
-func (f *found) shownBy(spec v1alpha1.ReviewIssueSpec, before *v1alpha1.ReviewIssue) v1alpha1.ReviewIssueSpec {
-	severity, result := f.Facts.Details.Severity, f.result
-	if isMuted(before) {
-		if was := &reviewstate.Facts(before, nil).Spec; findingstate.LessSevere(&f.Facts, was) {
-			severity = was.Details.Severity
-			result.Score, result.ToolSeverity = was.Details.Score, was.Details.ToolSeverity
-		}
-	}
-	spec.Title, spec.Description, spec.Severity = f.Facts.Details.Title, f.Facts.Details.Description, severity
-	at := f.Facts.Details.Place()
-	spec.File, spec.Line, spec.Links.FileLocation = at.FilePath, at.LineNumber, at.URL
-	spec.Result = &result
-	return spec
 }
 
 // forget drops commits that the review no longer holds: the oldest, and those of imports that were cut off. An issue

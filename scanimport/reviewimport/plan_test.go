@@ -259,9 +259,8 @@ func results(places ...string) []found { return resultsOf("ESLint", places...) }
 func resultsOf(tool string, places ...string) []found { return describedBy(batchOf(tool, places...)) }
 
 func describedBy(batch *importer.Batch) []found {
-	im := &Importer{pr: pr}
 	batches := []*importer.Batch{batch}
-	found, err := im.describe(shop, "c", batches, newSummary(pr, batches))
+	found, err := describe(shop, "c", pr.Project, batches, newSummary(pr, batches))
 	if err != nil {
 		panic(err)
 	}
