@@ -69,6 +69,14 @@ func (o *Options) setDefaults() {
 	}
 }
 
+// Target is where findings go. Project is the default for batches that name no project.
+type Target struct {
+	Namespace, Repository, Project string
+}
+
+// of returns the project of a batch.
+func (t *Target) of(b *Batch) string { return cmp.Or(b.Project, t.Project) }
+
 // Importer imports into one repository.
 type Importer struct {
 	client  *Client

@@ -2,16 +2,13 @@ package importer
 
 import (
 	"context"
-	"fmt"
 	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/apitime"
-	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 // parentInterval is how often an import that writes checks that its project exists.
@@ -33,18 +30,6 @@ type parent struct {
 func (p *parent) check(ctx context.Context) error {
 	p.checkedAt.Store(new(time.Now()))
 	return RequireSame(ctx, p.client, "project", p.key, p.uid)
-}
-
-// RequireSame returns a RefusedError if the object that had the UID when the import began is being deleted or was
-// deleted, even if it was created again. kind is "repository" or "project".
-func RequireSame(ctx context.Context, c client.Client, kind string, key client.ObjectKey, uid types.UID) error {
-	object := kube.MetadataOf(v1alpha1.GroupVersion.WithKind(kindName(kind)))
-	found, err := find(ctx, c, kind, key, object)
-	if err == nil && (!found || object.UID != uid) {
-		return &RefusedError{fmt.Sprintf("%s %q was deleted during the import: if it is still needed, create it again, "+
-			"and import again", kind, key.Name)}
-	}
-	return err
 }
 
 // sure calls check unless the last check is recent. Of several callers, one checks.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/uuid"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -264,12 +263,6 @@ func (r *ScanRecord) write(ctx context.Context, uid types.UID, spec v1alpha1.Sca
 		r.uid = after.UID
 	}
 	return err
-}
-
-func (im *Importer) applyFinding(ctx context.Context, manager string, metadata appliedMeta,
-	spec v1alpha1.FindingSpec) (after *metav1.PartialObjectMetadata, err error) {
-	metadata.Namespace = im.target.Namespace
-	return apply(ctx, im.client, manager, "Finding", metadata, spec)
 }
 
 // otherReasons replaces reasons for which a Scan has no room.

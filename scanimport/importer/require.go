@@ -1,85 +1,17 @@
 package importer
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
-
-// Client reads and writes the objects of imports.
-type Client struct {
-	client.Client
-	// reader lists objects and skips those that cannot be read.
-	reader *kube.Reader
-	// WaitForTurn waits for the next turn. The error is the cause of ctx's end. nil: turns come at once and are never
-	// over.
-	WaitForTurn func(ctx context.Context) (Turn, error)
-}
-
-// Turn is permission to hold the findings of a tool in a project, or the issues of a pull request and the findings of a
-// tool in its repository. Wait for no Lease and no other turn meanwhile.
-type Turn interface {
-	// Over reports whether the turn has lasted long and another organization waits: then leave what can wait to the next
-	// turn.
-	Over() bool
-	// End gives the turn back. Call it once.
-	End()
-}
-
-// Turn waits for the next turn.
-func (c *Client) Turn(ctx context.Context) (Turn, error) {
-	if c.WaitForTurn == nil {
-		return endless{}, nil
-	}
-	return c.WaitForTurn(ctx)
-}
-
-// endless is the turn of a client without turns.
-type endless struct{}
-
-func (endless) Over() bool { return false }
-func (endless) End()       {}
-
-// NewClient returns a client for imports of scans and reviews. It does no discovery.
-func NewClient(config *rest.Config) (*Client, error) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, coordinationv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return nil, err
-		}
-	}
-	mapper := kube.NewMapper()
-	mapper.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), meta.RESTScopeNamespace)
-	c, err := client.New(kube.ClientConfig(config), client.Options{Scheme: scheme, Mapper: mapper})
-	if err != nil {
-		return nil, err
-	}
-	reader, err := kube.NewReader(config)
-	return &Client{Client: c, reader: reader}, err
-}
-
-// Target is where findings go. Project is the default for batches that name no project.
-type Target struct {
-	Namespace, Repository, Project string
-}
-
-// of returns the project of a batch.
-func (t *Target) of(b *Batch) string { return cmp.Or(b.Project, t.Project) }
 
 // repository returns the repository, and the UIDs of the projects by name. It checks that they exist and belong
 // together. In a dry run, objects that would be created count as existing, without a UID.
@@ -166,6 +98,18 @@ func find(ctx context.Context, c client.Client, kind string, key client.ObjectKe
 	return true, nil
 }
 
+// RequireSame returns a RefusedError if the object that had the UID when the import began is being deleted or was
+// deleted, even if it was created again. kind is "repository" or "project".
+func RequireSame(ctx context.Context, c client.Client, kind string, key client.ObjectKey, uid types.UID) error {
+	object := kube.MetadataOf(v1alpha1.GroupVersion.WithKind(kindName(kind)))
+	found, err := find(ctx, c, kind, key, object)
+	if err == nil && (!found || object.UID != uid) {
+		return &RefusedError{fmt.Sprintf("%s %q was deleted during the import: if it is still needed, create it again, "+
+			"and import again", kind, key.Name)}
+	}
+	return err
+}
+
 // noSuch returns the error for a required object that does not exist, which the ClusterRole of scanners cannot create.
 func noSuch(kind string, key client.ObjectKey) *RefusedError {
 	return &RefusedError{missing(kind, key) + "; it must exist before the import; creating it " + requires(kind)}
@@ -197,55 +141,3 @@ func noneOf(kind, description, namespace string) string {
 
 // kindName returns a kind as manifests spell it.
 func kindName(kind string) string { return strings.ToUpper(kind[:1]) + kind[1:] }
-
-// applied is the body of an apply: only the spec, without the fields that the API server and controllers add.
-type applied[S any] struct {
-	metav1.TypeMeta `json:",inline"`
-	Metadata        appliedMeta `json:"metadata"`
-	Spec            S           `json:"spec"`
-}
-
-type appliedMeta struct {
-	Name            string            `json:"name"`
-	Namespace       string            `json:"namespace"`
-	Annotations     map[string]string `json:"annotations,omitempty"`
-	UID             types.UID         `json:"uid,omitempty"`
-	ResourceVersion string            `json:"resourceVersion,omitempty"`
-}
-
-// absentVersion is a resource version that no object of ours has. An apply with it creates the object, and conflicts if
-// the object exists.
-const absentVersion = "1"
-
-// apply sends a whole spec by server-side apply and returns the resulting metadata; nothing else is requested. With a
-// resource version in metadata, apply fails with a conflict if the object has changed; with a UID, also if it was
-// deleted. An apply with unknown fields is refused at any level of field validation, and strict validation would parse
-// the body once more only to look for duplicate fields.
-func apply[S any](ctx context.Context, c *Client, manager, kind string, metadata appliedMeta,
-	spec S) (after *metav1.PartialObjectMetadata, err error) {
-	body, err := json.Marshal(applied[S]{
-		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind},
-		Metadata: metadata, Spec: spec,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("encode %s %s: %w", kind, metadata.Name, err)
-	}
-	after = kube.MetadataOf(v1alpha1.GroupVersion.WithKind(kind))
-	err = Retry(ctx, func(ctx context.Context) error {
-		after.Name, after.Namespace = metadata.Name, metadata.Namespace
-		return c.Patch(ctx, after, client.RawPatch(types.ApplyPatchType, body), client.FieldOwner(manager),
-			client.ForceOwnership,
-			client.FieldValidation(metav1.FieldValidationIgnore))
-	})
-	return after, ExplainQuota(err, kind)
-}
-
-// notInManager matches characters of a tool's name that a field manager may not contain.
-var notInManager = regexp.MustCompile(`[^A-Za-z0-9._-]`)
-
-// fieldManager returns the field manager for a tool's imports: at most 128 bytes, in characters that the API server
-// accepts.
-func fieldManager(tool string) string {
-	manager := v1alpha1.ScannerFieldManagerPrefix + notInManager.ReplaceAllString(tool, "-")
-	return manager[:min(len(manager), v1alpha1.MaxFieldManagerLength)]
-}
