@@ -123,12 +123,13 @@ func Provision(ctx context.Context, c *Client, place Place, batches []*Batch) (*
 	if err := p.repository(ctx, batches); err != nil {
 		return p.found, err
 	}
+	created := len(p.found.Provisioned) > 0
 	switch {
-	case place.OfPullRequest && len(p.found.Provisioned) > 0: // its project was checked before
+	case place.OfPullRequest && created: // its project was checked before
 		return p.found, nil
 	case place.OfPullRequest:
 		return p.found, p.projectOfReview(ctx, p.found.Repository.Name)
-	case len(p.found.Provisioned) == 0:
+	case !created:
 		if err := place.Check(p.found.Repository); err != nil {
 			return p.found, err
 		}
