@@ -30,7 +30,8 @@ func TestABaseOfWhichNoScanHasSucceededIsNamed(t *testing.T) {
 	} {
 		out := &Compared{Known: ResultSet{}}
 		batches := []*Batch{{Tool: "lint", Category: v1alpha1.CategoryCode}}
-		harness.Must(t, out.compare(t.Context(), Base{}, &v1alpha1.Repository{}, coverage{batches: batches}, nil, tc.past, tc.findings))
+		comparison := toolComparison{repository: &v1alpha1.Repository{}, coverage: coverage{batches: batches}, past: tc.past, findings: tc.findings, out: out}
+		harness.Must(t, comparison.compare(t.Context()))
 		harness.Same(t, tc.reason, []int{tc.unscanned, tc.warned}, []int{len(out.Unscanned), len(out.Warnings)})
 		for _, unscanned := range out.Unscanned {
 			harness.Same(t, tc.reason, "lint (Code)", unscanned)
@@ -77,7 +78,8 @@ func TestAProjectThatTheBaseNeverScannedIsNamed(t *testing.T) {
 			folder, _, _ := strings.Cut(file, "/")
 			return map[string][]string{"api": {"api"}, "web": {"web"}, "both": {"api", "web"}}[folder]
 		}}
-		harness.Must(t, out.compare(t.Context(), base, &v1alpha1.Repository{}, covered, nil, past, tc.findings))
+		comparison := toolComparison{base: base, repository: &v1alpha1.Repository{}, coverage: covered, past: past, findings: tc.findings, out: out}
+		harness.Must(t, comparison.compare(t.Context()))
 		want := map[bool]string{true: "The base has no successful scan with lint of these projects: web. Their results count as new."}[tc.warned]
 		if warned := strings.Join(out.Warnings, "\n"); !strings.HasPrefix(warned, want) || want == "" && strings.Contains(warned, "projects") {
 			t.Errorf("%s: warnings %q, want %q", tc.reason, warned, want)
@@ -109,8 +111,9 @@ func TestOnlyFindingsThatWereOpenWhenThePullRequestBeganAreFixed(t *testing.T) {
 		findings[0].Spec.DetectedAt = new(v1alpha1.NewTime(began.Add(-3 * day)))
 		findings[0].Status.Transitions = tc.changes
 		out, batch := &Compared{Known: ResultSet{}}, suppressing()
-		harness.Must(t, out.compare(t.Context(), Base{Since: began}, &v1alpha1.Repository{}, coverage{batches: []*Batch{batch}}, nil,
-			l.memory.scans[batch.Tool], findings))
+		comparison := toolComparison{base: Base{Since: began}, repository: &v1alpha1.Repository{}, coverage: coverage{batches: []*Batch{batch}},
+			past: l.memory.scans[batch.Tool], findings: findings, out: out}
+		harness.Must(t, comparison.compare(t.Context()))
 		harness.Same(t, tc.reason+": fixed", tc.fixed, out.Fixed)
 	}
 }
@@ -150,8 +153,9 @@ func TestARemovedSuppressionIsWarnedOf(t *testing.T) {
 			l.scan(suppressing(results...), func(int, string) {})
 		}
 		out, batch := &Compared{Known: ResultSet{}}, suppressing(tc.commit...)
-		harness.Must(t, out.compare(t.Context(), Base{}, &v1alpha1.Repository{}, coverage{batches: []*Batch{batch}}, nil,
-			l.memory.scans[batch.Tool], l.there()))
+		comparison := toolComparison{repository: &v1alpha1.Repository{}, coverage: coverage{batches: []*Batch{batch}},
+			past: l.memory.scans[batch.Tool], findings: l.there(), out: out}
+		harness.Must(t, comparison.compare(t.Context()))
 		warned := strings.Join(out.Warnings, "\n")
 		if (tc.warned == "") != (warned == "") || !strings.Contains(warned, tc.warned) || warned != "" && !strings.HasSuffix(warned, "in a.go") {
 			t.Errorf("%s: the warning is %q, want %q in it and the place at its end", tc.reason, warned, tc.warned)
@@ -177,7 +181,9 @@ func TestAFindingOfAnotherAnalysisIsNotKnownToHaveMoved(t *testing.T) {
 	compared := func(b *Batch, findings ...v1alpha1.Finding) *Compared {
 		b.Tool = "lint"
 		out := &Compared{Known: ResultSet{}}
-		harness.Must(t, out.compare(t.Context(), base, &v1alpha1.Repository{}, base.coverageOf([]*Batch{b}), nil, l.memory.scans["lint"], findings))
+		comparison := toolComparison{base: base, repository: &v1alpha1.Repository{}, coverage: base.coverageOf([]*Batch{b}),
+			past: l.memory.scans["lint"], findings: findings, out: out}
+		harness.Must(t, comparison.compare(t.Context()))
 		return out
 	}
 	known := func(b *Batch, findings ...v1alpha1.Finding) int { return len(compared(b, findings...).Known) }

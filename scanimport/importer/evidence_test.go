@@ -519,7 +519,9 @@ func TestAFileThatIsRenamedWithItsModuleKeepsItsDecisions(t *testing.T) {
 		renamed := of("shop/basket.py", "shop.basket")
 		out := &Compared{Known: ResultSet{}}
 		batch := &Batch{Tool: "lint", Category: v1alpha1.CategoryCode, Results: renamed}
-		harness.Must(t, out.compare(t.Context(), Base{Since: time.Now()}, &v1alpha1.Repository{}, coverage{batches: []*Batch{batch}}, nil, nil, l.there()))
+		comparison := toolComparison{base: Base{Since: time.Now()}, repository: &v1alpha1.Repository{}, coverage: coverage{batches: []*Batch{batch}},
+			findings: l.there(), out: out}
+		harness.Must(t, comparison.compare(t.Context()))
 		harness.Same(t, "known in a review, code "+code[0], 0, len(out.Known))
 		l.want("code "+code[0], l.scans(renamed...), names...)
 		for _, name := range names {

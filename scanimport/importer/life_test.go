@@ -481,11 +481,12 @@ func TestADecisionAboutAClosedFindingThatIsBackAtAnotherLineIsInDoubt(t *testing
 		l.mute()
 		l.scans()
 		result.Location.Line = 300
-		compared := &Compared{Known: ResultSet{}}
+		out := &Compared{Known: ResultSet{}}
 		batch := &Batch{Tool: "lint", Category: v1alpha1.CategoryCode, Results: []sarif.Result{result}}
-		harness.Must(t, compared.compare(t.Context(), Base{}, &v1alpha1.Repository{}, coverage{batches: []*Batch{batch}},
-			map[*Batch]int{batch: 0}, l.memory.scans["lint"], l.there()))
-		harness.Same(t, reason+": known in a review, in doubt", []int{1, 0}, []int{len(compared.Known), compared.InDoubt})
+		comparison := toolComparison{repository: &v1alpha1.Repository{}, coverage: coverage{batches: []*Batch{batch}},
+			past: l.memory.scans["lint"], findings: l.there(), out: out}
+		harness.Must(t, comparison.compare(t.Context()))
+		harness.Same(t, reason+": known in a review, in doubt", []int{1, 0}, []int{len(out.Known), out.InDoubt})
 		l.want(reason, l.scans(result), name)
 		l.doubted(reason, name, recognition.DoubtBack)
 	}

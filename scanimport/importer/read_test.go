@@ -224,8 +224,9 @@ func readers(batch *Batch, base Base) map[string]reading {
 			return l.findings, nil
 		},
 		"a review": func(c *Client) ([]v1alpha1.Finding, error) {
-			_, findings, err := base.read(context.Background(), c, &v1alpha1.Repository{}, coverage{batches: []*Batch{batch}}, &Compared{})
-			return findings, err
+			comparison := toolComparison{base: base, repository: &v1alpha1.Repository{}, coverage: coverage{batches: []*Batch{batch}}, out: &Compared{}}
+			err := comparison.read(context.Background(), c)
+			return comparison.findings, err
 		},
 	}
 }
