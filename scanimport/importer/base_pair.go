@@ -15,14 +15,14 @@ import (
 func (t *toolComparison) pairBase(results []reported) (paired []reported, matches []match,
 	replaced map[ResultIndex]match) {
 	// A doubtful match counts as known, so require the same subject: another resource or package would pass a gate unseen.
-	k := &known{findings: t.findings, foreign: t.foreign(), review: true}
+	c := &candidates{findings: t.findings, foreign: t.foreign(), review: true}
 	var issues func(known ResultSet) Distances
 	if t.base.Own != nil {
 		issues = t.base.Own(t.tool())
 	}
 	replaced = map[ResultIndex]match{}
 	for {
-		matches = pair(results, k, nil)
+		matches = pair(results, c, nil)
 		for i, m := range matches {
 			if m.otherThanMuted(&results[i].spec) {
 				replaced[results[i].at()], matches[i] = m, match{}

@@ -52,5 +52,5 @@ func BenchmarkUnchanged(b *testing.B) {
 
 func compareAll(c *scanContext, b *Batch, there []v1alpha1.Finding) plan {
 	results, _, _ := report(context.Background(), c, b)
-	return diff(c, b, results, &known{findings: there})
+	return diff(c, b, results, &known{candidates: candidates{findings: there}})
 }

@@ -769,7 +769,7 @@ func TestACopyOfAFindingLeavesNoDoubt(t *testing.T) {
 		other := *own.DeepCopy()
 		change(&other)
 		own.Triage.UserStatus = v1alpha1.UserStatusMuted
-		matches := pair([]reported{{result: &r, spec: own}}, &known{findings: []v1alpha1.Finding{{Spec: own}, {Spec: other}}}, nil)
+		matches := pair([]reported{{result: &r, spec: own}}, &candidates{findings: []v1alpha1.Finding{{Spec: own}, {Spec: other}}}, nil)
 		if m := matches[0]; m.before == nil || m.doubt != "" {
 			t.Errorf("another %s: the result is known (%v), with the doubt %q", name, m.before != nil, m.doubt)
 		}

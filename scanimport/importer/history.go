@@ -200,7 +200,8 @@ func (h history) hasIncomplete(s series, unfinished history) bool {
 // knownTo divides the tool's findings, which jobs share, into those that a scan of the batch may touch and the others.
 func (h history) knownTo(b *Batch, findings []v1alpha1.Finding, unreadable []string) *known {
 	s := b.series()
-	k := &known{unreadable: sets.New(unreadable...), unfinished: h.unfinished()}
+	k := &known{unreadable: sets.New(unreadable...)}
+	k.unfinished = h.unfinished()
 	k.incomplete = !b.complete() || h.hasIncomplete(s, k.unfinished)
 	k.findings, k.others = h.ofJob(s, findings)
 	return k

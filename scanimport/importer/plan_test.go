@@ -341,9 +341,9 @@ func TestNoChangeCarriesTriage(t *testing.T) {
 	got := map[Action]bool{}
 	for _, p := range []plan{
 		diff(c, batch, reported, &known{}),
-		diff(c, batch, reported, &known{findings: there(func(s *v1alpha1.FindingSpec) { s.Class = "x" })}),
-		diff(c, batch, reported, &known{findings: there(func(s *v1alpha1.FindingSpec) { s.Closed = &v1alpha1.FindingClosure{} })}),
-		diff(c, batch, nil, &known{findings: there(func(*v1alpha1.FindingSpec) {})}),
+		diff(c, batch, reported, &known{candidates: candidates{findings: there(func(s *v1alpha1.FindingSpec) { s.Class = "x" })}}),
+		diff(c, batch, reported, &known{candidates: candidates{findings: there(func(s *v1alpha1.FindingSpec) { s.Closed = &v1alpha1.FindingClosure{} })}}),
+		diff(c, batch, nil, &known{candidates: candidates{findings: there(func(*v1alpha1.FindingSpec) {})}}),
 	} {
 		for _, ch := range p.changes {
 			got[ch.action] = true

@@ -21,27 +21,16 @@ type match struct {
 	before *v1alpha1.Finding
 	rung   recognition.Rung
 	doubt  recognition.Doubt
-	// doubted means that an unfinished scan has already stored the doubt (see known.unfinished), and that the result is
-	// unchanged: then the doubt is about a twin.
+	// doubted means that an unfinished scan has already stored the doubt (see candidates.unfinished), and that the result
+	// is unchanged: then the doubt is about a twin.
 	doubted bool
 	// was and is are the evidence of before and of the result.
 	was, is recognition.Evidence
 }
 
-// known holds the tool's findings in a project, divided by what a scan may do with them.
-type known struct {
-	// findings that the scan replaces or may take over.
+// candidates holds the findings that results may be.
+type candidates struct {
 	findings []v1alpha1.Finding
-	// others are findings of the tool that belong to other scans.
-	others []v1alpha1.Finding
-	// unreadable holds the names of the tool's findings that cannot be read.
-	unreadable sets.Set[string]
-	// renames is that of the job's group.
-	renames map[string]bool
-	// adopted holds the names of those others that an earlier job of the group takes over.
-	adopted map[string]bool
-	// othersLater means that a later job of the group renames the findings of others: until then their own jobs may.
-	othersLater bool
 	// unfinished holds the scans that did not succeed, and that no later success of their series has repeated.
 	unfinished history
 	// foreign reports whether a finding belongs to an analysis that the results do not contain, or to a project that was
@@ -56,9 +45,25 @@ type known struct {
 	incomplete bool
 }
 
+// known holds the tool's findings in a project, divided by what a scan may do with them. The candidates are those that
+// it replaces or may take over.
+type known struct {
+	candidates
+	// others are findings of the tool that belong to other scans.
+	others []v1alpha1.Finding
+	// unreadable holds the names of the tool's findings that cannot be read.
+	unreadable sets.Set[string]
+	// renames is that of the job's group.
+	renames map[string]bool
+	// adopted holds the names of those others that an earlier job of the group takes over.
+	adopted map[string]bool
+	// othersLater means that a later job of the group renames the findings of others: until then their own jobs may.
+	othersLater bool
+}
+
 // recognise returns for each result its finding, or the name of a new one.
 func recognise(c *scanContext, b *Batch, results []reported, k *known) []match {
-	out := pair(results, k, namedEarlier(c, b, results, k.findings))
+	out := pair(results, &k.candidates, namedEarlier(c, b, results, k.findings))
 	for i := range out {
 		if out[i].before == nil && results[i].spec.Suppression == nil {
 			nameNew(b.identitiesOf(c.scope(), results), out, k) // not needed without new results
@@ -69,20 +74,20 @@ func recognise(c *scanContext, b *Batch, results []reported, k *known) []match {
 }
 
 // pair returns for each result its finding, if any. named holds pairs with findings of an earlier version.
-func pair(results []reported, k *known, named []recognition.Match) []match {
-	existing := k.findings
-	evidence, before := evidenceFor(results, k)
+func pair(results []reported, c *candidates, named []recognition.Match) []match {
+	existing := c.findings
+	evidence, before := evidenceFor(results, c)
 	resultFacts, knownFacts := factsOf(results, existing)
-	if k.partial {
+	if c.partial {
 		resultFacts = nil
 	}
 	out := make([]match, len(results))
 	for _, m := range recognition.Recognise(recognition.Scan{
-		Results: evidence, Known: before, Named: named, Incomplete: k.incomplete, Review: k.review,
+		Results: evidence, Known: before, Named: named, Incomplete: c.incomplete, Review: c.review,
 		ResultFacts: resultFacts, KnownFacts: knownFacts, Job: func(known int) string { return jobOf(&existing[known].Spec) },
 	}) {
 		stored := ptr.Deref(existing[m.Known].Spec.Doubt, v1alpha1.FindingDoubt{})
-		_, repeats := k.unfinished[stored.ScanID]
+		_, repeats := c.unfinished[stored.ScanID]
 		out[m.Result] = match{
 			name: existing[m.Known].Name, before: &existing[m.Known], rung: m.Rung, doubt: m.Doubt,
 			doubted: repeats && stored.Reason == string(m.Doubt) && m.Rung == recognition.Unchanged,
@@ -92,25 +97,25 @@ func pair(results []reported, k *known, named []recognition.Match) []match {
 	return out
 }
 
-// evidenceFor returns the evidence of the results and of the known findings.
-func evidenceFor(results []reported, k *known) ([]recognition.Evidence, []recognition.Known) {
-	existing := k.findings
+// evidenceFor returns the evidence of the results and of the candidates.
+func evidenceFor(results []reported, c *candidates) ([]recognition.Evidence, []recognition.Known) {
+	existing := c.findings
 	constant := constantsOf(results, existing)
 	evidence := make([]recognition.Evidence, len(results))
 	for i := range results {
 		evidence[i] = evidenceOf(&results[i].spec, constant)
 	}
 	before := make([]recognition.Known, len(existing))
-	position := k.unfinished.positions()
-	repeated := k.unfinished.repeated(position)
+	position := c.unfinished.positions()
+	repeated := c.unfinished.repeated(position)
 	for i := range existing {
 		spec := &existing[i].Spec
-		scan := k.unfinished.writerOf(spec)
+		scan := c.unfinished.writerOf(spec)
 		before[i] = recognition.Known{
 			Evidence: evidenceOf(spec, constant), Closed: spec.Closed != nil, Legacy: spec.Evidence == "",
-			Unfinished: position[scan], CutOff: position[scan] > repeated[k.unfinished[scan].series], Decision: decisionOf(spec),
+			Unfinished: position[scan], CutOff: position[scan] > repeated[c.unfinished[scan].series], Decision: decisionOf(spec),
 		}
-		before[i].Foreign = k.foreign != nil && k.foreign(&existing[i])
+		before[i].Foreign = c.foreign != nil && c.foreign(&existing[i])
 		before[i].Added = before[i].CutOff && addedByLast(spec)
 	}
 	renewEvidence(results, evidence, before, constant)
@@ -132,7 +137,7 @@ func Certain(results []*Described, existing []v1alpha1.Finding) (certain, doubtf
 	for i, d := range results {
 		list[i] = reported{result: d.result, spec: d.Facts}
 	}
-	for i, m := range pair(list, &known{findings: existing, partial: true, review: true}, nil) {
+	for i, m := range pair(list, &candidates{findings: existing, partial: true, review: true}, nil) {
 		switch {
 		case m.before == nil || m.was.Path != m.is.Path:
 		case m.doubt == "":

@@ -96,7 +96,7 @@ func TestSuppressedResults(t *testing.T) {
 			}
 			c := testContext(v1alpha1.CategoryCode)
 			results, _, _ := report(t.Context(), c, tc.second)
-			unseen := len(diff(c, tc.second, results, &known{findings: m.there()}).unseen)
+			unseen := len(diff(c, tc.second, results, &known{candidates: candidates{findings: m.there()}}).unseen)
 			want := [4]int{tc.open, tc.suppressed, tc.closed, tc.unseen}
 			harness.Same(t, "open, suppressed, closed, unseen: "+tc.reason, want, [4]int{open, suppressed, closed, unseen})
 		})
