@@ -11,7 +11,7 @@ GENERATED := api/v1alpha1/zz_generated.deepcopy.go apiserver/openapi/types.gen.g
   $(wildcard apiserver/console/*/*_templ.go) \
   charts/findings-operator/templates/crds charts/findings-operator/templates/rbac charts/findings-operator/templates/admission
 # Our code, in modules that are tested, vetted and linted. The last two do not affect the service's dependencies.
-OURS := . bench test/faults
+OURS := . bench test/faults test/alerts
 MODULES := $(OURS) hack/tools hack/vacuum hack/templ hack/controlplane hack/helm hack/image hack/node/coredns hack/licenses hack/kine hack/release
 # Ends a run of tests with its count.
 PASSED := --post-run-command $(CURDIR)/hack/count.sh
