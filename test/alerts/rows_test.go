@@ -182,10 +182,10 @@ var rows = map[string][]row{
 	},
 	"FindingsProcessRestarts": {
 		{
-			"a REST API restarts four times", `
-			process_start_time_seconds{$api, pod="a"} 100 200 300 400 500x9
-			up{$api, pod="a"} 1x13`,
-			`from 4m {pod="a"}: a has restarted 4 times within an hour.`,
+			"a REST API restarts four times, and is removed", `
+			process_start_time_seconds{$api, pod="a"} 100 200 300 400 500x9 stale
+			up{$api, pod="a"} 1x13 stale _x20`,
+			`from 4m to 13m {pod="a"}: a has restarted 4 times within an hour.`,
 		},
 		{
 			"the controllers end as soon as they were scraped", `
