@@ -46,6 +46,16 @@ func TestAlertsFireWhenTheyShouldAndOnlyThen(t *testing.T) {
 	}
 }
 
+// Most expressions sum up or take the highest value, which leaves no label of the release. Alertmanager would take the
+// alerts of two releases for one, and an AlertmanagerConfig only sees those with its own namespace.
+func TestAlertsNameTheirRelease(t *testing.T) {
+	for _, alert := range rulesOf(t, render(t, "everything")) {
+		if alert.Labels["namespace"] != "findings-system" || alert.Labels["release"] != "everything" {
+			t.Errorf("%s has the labels %v", alert.Alert, alert.Labels)
+		}
+	}
+}
+
 // Prometheus refuses a group with a mistake, and its Prometheus operator then leaves out the whole object.
 func TestRulesAreValidWithAnyValues(t *testing.T) {
 	for values, want := range map[string]int{"everything": len(rows), "workloads": len(rows) - 1, "plane": 0} {
