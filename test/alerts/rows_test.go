@@ -103,6 +103,7 @@ var rows = map[string][]row{
 		{
 			"uploads and exports take long",
 			durations(`method="POST", route="/v2/repos/{id}/projects/{project_id}/scans"`, "0x20", "0+1x20") +
+				durations(`method="POST", route="/repos/{owner}/{repo}/code-scanning/sarifs"`, "0x20", "0+1x20") +
 				durations(`method="GET", route="/v2/finding-export"`, "0x20", "0+1x20"), never,
 		},
 		{
@@ -165,9 +166,9 @@ var rows = map[string][]row{
 	},
 	"FindingsUnreadableObjects": {
 		{
-			"both processes skip the same findings, which are then repaired", `
+			"only the REST API skips two findings, which are then repaired", `
 			findings_unreadable_objects{$api, pod="a", kind="findings"} 0x2 2x3 0x9
-			findings_unreadable_objects{$controller, pod="c", kind="findings"} 0x2 2x3 0x9
+			findings_unreadable_objects{$controller, pod="c", kind="findings"} 0x20
 			findings_unreadable_objects{$controller, pod="c", kind="scans"} 0x20`,
 			`from 4m to 6m {kind="findings"}: 2 findings cannot be read, and are skipped.`,
 		},
@@ -182,16 +183,16 @@ var rows = map[string][]row{
 	},
 	"FindingsProcessRestarts": {
 		{
-			"a REST API restarts four times, and is removed", `
-			process_start_time_seconds{$api, pod="a"} 100 200 300 400 500x9 stale
-			up{$api, pod="a"} 1x13 stale _x20`,
-			`from 4m to 13m {pod="a"}: a has restarted 4 times within an hour.`,
+			"a REST API restarts four times within an hour, and is removed", `
+			process_start_time_seconds{$api, pod="a"} 100x9 200x9 300x9 400x9 500x9 stale
+			up{$api, pod="a"} 1x49 stale _x20`,
+			`from 40m to 49m {pod="a"}: a has restarted 4 times within an hour.`,
 		},
 		{
-			"the controllers end as soon as they were scraped", `
-			process_start_time_seconds{$controller, pod="c"} 100 stale 200 stale 300 stale 400 stale 500 stale _x9
-			up{$controller, pod="c"} 1 0 1 0 1 0 1 0 1 0x9`,
-			`from 8m {pod="c"}: c has restarted 4 times within an hour.`,
+			"the controllers end again and again, and are removed while they are down", `
+			process_start_time_seconds{$controller, pod="c"} 100x8 stale 200x8 stale 300x8 stale 400x8 stale 500x8 stale _x40
+			up{$controller, pod="c"} 1x8 0 1x8 0 1x8 0 1x8 0 1x8 0x5 stale _x30`,
+			`from 40m to 54m {pod="c"}: c has restarted 4 times within an hour.`,
 		},
 		{
 			"a process restarts three times", `
@@ -220,8 +221,8 @@ var rows = map[string][]row{
 				`has been below one half.`,
 		},
 		{
-			"controllers that ran stop answering", `up{$controller, pod="c"} 1x39 0x40`,
-			`from 70m {pod="c"}: For 15 minutes, the share of successful scrapes of c over the last 30 minutes ` +
+			"controllers that ran stop answering, and are removed", `up{$controller, pod="c"} 1x39 0x39 stale _x9`,
+			`from 70m to 79m {pod="c"}: For 15 minutes, the share of successful scrapes of c over the last 30 minutes ` +
 				`has been below one half.`,
 		},
 		{
@@ -239,10 +240,10 @@ var rows = map[string][]row{
 	},
 	"FindingsUploadsFail": {
 		{
-			"two imports in ten fail", `
-			findings_uploads_ended_total{$api, pod="a", outcome="completed"} 0+8x20
-			findings_uploads_ended_total{$api, pod="a", outcome="failed"} 0+2x20`,
-			"from 6m {}: More than 10% of the imports of uploads fail for reasons other than the client's request.",
+			"two imports in ten have failed within an hour", `
+			findings_uploads_ended_total{$api, pod="a", outcome="completed"} 0 8x80
+			findings_uploads_ended_total{$api, pod="a", outcome="failed"} 0 2x80`,
+			"from 6m to 59m {}: More than 10% of the imports of uploads fail for reasons other than the client's request.",
 		},
 		{
 			"fewer than one in ten fails", `
