@@ -75,7 +75,7 @@ func describe(t *testing.T, rule rulefmt.Rule, element labels.Labels, at promql.
 		"{{$labels := .Labels}}{{$value := .Value}}"+rule.Annotations["summary"], rule.Alert, data, model.Time(at.T),
 		nil, nil, nil).Expand()
 	must(t, err)
-	own := labels.NewBuilder(element).Del(labels.MetricName, "namespace", "job").Labels()
+	own := labels.NewBuilder(element).Del(model.MetricNameLabel, "namespace", "job").Labels()
 	return own.String() + ": " + summary
 }
 
