@@ -66,18 +66,11 @@ func next(d client.WebhookDelivery, organization string, now time.Time) string {
 	switch {
 	case d.Status == client.WebhookDeliveryStatusDelivered:
 		return "The receiver accepted the event. There is nothing to do."
-	case d.Status == client.WebhookDeliveryStatusFailed && a == nil:
-		return "No attempt was made, and none will be: " + endpointStopped
-	case d.Status == client.WebhookDeliveryStatusFailed && neverRedelivered(d):
-		return "It was not sent again, and will not be: " + endpointStopped
-	case d.Status == client.WebhookDeliveryStatusFailed && attemptsOfRound(d) < AttemptsPerRound:
-		return "No further attempt is made: " + endpointStopped
 	case d.Status == client.WebhookDeliveryStatusFailed:
-		return "All attempts have failed. Fix what the last attempt's message names, then send it again, if " +
-			"its endpoint still exists."
+		return nextOfFailed(d)
 	case a != nil && a.Outcome == client.WebhookAttemptOutcomeStarted:
 		return "An attempt is in progress. It takes at most 15 seconds."
-	case d.NextAttemptAt == nil && (a == nil || neverRedelivered(d)):
+	case d.NextAttemptAt == nil && attemptsOfRound(d) == 0:
 		return "It waits for its turn: deliveries to an endpoint are sent a few at a time. If its endpoint is disabled or has " +
 			"no secret, the endpoint's conditions say so: " + describe + "."
 	case d.NextAttemptAt == nil:
@@ -87,6 +80,20 @@ func next(d client.WebhookDelivery, organization string, now time.Time) string {
 		return "It waits for its turn: deliveries to an endpoint are sent a few at a time."
 	}
 	return "It is retried automatically, with longer pauses each time. If the receiver works again, redeliver it now."
+}
+
+// nextOfFailed is next for a delivery that has failed.
+func nextOfFailed(d client.WebhookDelivery) string {
+	switch attempts := attemptsOfRound(d); {
+	case len(d.Attempts) == 0:
+		return "No attempt was made, and none will be: " + endpointStopped
+	case attempts == 0:
+		return "It was not sent again, and will not be: " + endpointStopped
+	case attempts < AttemptsPerRound:
+		return "No further attempt is made: " + endpointStopped
+	}
+	return "All attempts have failed. Fix what the last attempt's message names, then send it again, if " +
+		"its endpoint still exists."
 }
 
 // AttemptsPerRound is how many attempts a delivery gets, and each redelivery of it. The REST API does not contain the
@@ -101,11 +108,6 @@ func attemptsOfRound(d client.WebhookDelivery) (n int) {
 		}
 	}
 	return n
-}
-
-// neverRedelivered reports whether no attempt was made since the delivery was to be sent again.
-func neverRedelivered(d client.WebhookDelivery) bool {
-	return d.RedeliveredAt != nil && attemptsOfRound(d) == 0
 }
 
 // aboutDue is how soon an attempt must be due for the page to wait for it.
