@@ -46,29 +46,26 @@ const nothingToDo = " There is nothing to do."
 const inGit = "If the policy is kept in Git, change its mode there: the next sync restores the mode that the manifest " +
 	"names. A server-side sync that does not force conflicts fails instead."
 
-// tooWide is the advice about a preview that matches more findings than the policy may.
-const tooWide = "Applied as it is, it would be stopped at once: it matches more findings than it may. Narrow the " +
-	"expression, or raise the limit with kubectl, before you apply it."
-
-// uncounted is the advice about a preview whose matches cannot be counted.
-const uncounted = "Counting its matches takes too long, so it cannot be applied. Begin the expression with a short " +
-	"comparison that rules most findings out."
-
-// laterTooWide is the advice about a policy that begins later and matches more findings than it may.
-const laterTooWide = "It begins later, but it would be stopped at once: it matches more findings than it may. Narrow the " +
-	"expression, or raise the limit with kubectl."
-
-// laterUncounted is the advice about a policy that begins later and whose matches cannot be counted.
-const laterUncounted = "It begins later, but it would not come into force: counting its matches takes too long. Begin " +
-	"the expression with a short comparison that rules most findings out."
-
-// noRoom is what to do about a preview while the organization has as many policies in force as it may have.
-const noRoom = "The organization has as many policies in force as it may have. If applied, it would decide nothing " +
-	"until one of them is deleted or ends. Delete one that is not needed first."
-
-// laterNoRoom is what to do about a policy that begins later, while there are as many.
-const laterNoRoom = "It begins later, but it would decide nothing: the organization has as many policies in force as " +
-	"it may have. Delete one that is not needed."
+// hindrances is what to do about a policy that does not decide yet, and as it is would not decide later either, by the
+// reason of its condition InForce.
+var hindrances = map[string]struct{ noRoom, uncounted, tooWide string }{
+	"Preview": {
+		noRoom: "The organization has as many policies in force as it may have. If applied, it would decide nothing " +
+			"until one of them is deleted or ends. Delete one that is not needed first.",
+		uncounted: "Counting its matches takes too long, so it cannot be applied. Begin the expression with a short " +
+			"comparison that rules most findings out.",
+		tooWide: "Applied as it is, it would be stopped at once: it matches more findings than it may. Narrow the " +
+			"expression, or raise the limit with kubectl, before you apply it.",
+	},
+	"NotYetValid": {
+		noRoom: "It begins later, but it would decide nothing: the organization has as many policies in force as " +
+			"it may have. Delete one that is not needed.",
+		uncounted: "It begins later, but it would not come into force: counting its matches takes too long. Begin " +
+			"the expression with a short comparison that rules most findings out.",
+		tooWide: "It begins later, but it would be stopped at once: it matches more findings than it may. Narrow the " +
+			"expression, or raise the limit with kubectl.",
+	},
+}
 
 // stillStopped is what to do about a policy that was stopped and matches no more than its limit by now, but more than a
 // stopped one may.
@@ -148,13 +145,14 @@ func caveat(p client.TriagePolicy) string {
 func standingOf(p client.TriagePolicy) standing {
 	reason, ready := condition(p, "InForce").Reason, condition(p, "Ready").Reason
 	s, known := standings[reason]
-	why, explained := notInForce[ready]
 	if !known || !p.Observed {
 		return standing{"processing", ui.Going, "The controllers have not yet processed its latest change."}
 	}
 	if isStopped(p) {
 		s = stopped
 	}
+	why, explained := notInForce[ready]
+	hindrance, waits := hindrances[reason]
 	switch {
 	case reason == "EarlierGeneration" && explained:
 		decides := earlierDecision(condition(p, "InForce").Message)
@@ -163,18 +161,12 @@ func standingOf(p client.TriagePolicy) standing {
 		s.next = tooManyUncounted
 	case reason == "TooMany" && p.Matched <= p.MaxFindings:
 		s.next = stillStopped
-	case reason == "Preview" && hasNoRoom(p):
-		s.next = noRoom
-	case reason == "NotYetValid" && hasNoRoom(p):
-		s.next = laterNoRoom
-	case reason == "Preview" && !isCounted(p):
-		s.next = uncounted
-	case reason == "Preview" && p.Matched > p.MaxFindings:
-		s.next = tooWide
-	case reason == "NotYetValid" && !isCounted(p):
-		s.next = laterUncounted
-	case reason == "NotYetValid" && p.Matched > p.MaxFindings:
-		s.next = laterTooWide
+	case waits && hasNoRoom(p):
+		s.next = hindrance.noRoom
+	case waits && !isCounted(p):
+		s.next = hindrance.uncounted
+	case waits && p.Matched > p.MaxFindings:
+		s.next = hindrance.tooWide
 	}
 	if p.Failed > 0 && isCounted(p) && reason != "EarlierGeneration" {
 		return failing(s, p.Failed)
