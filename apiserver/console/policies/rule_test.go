@@ -142,19 +142,3 @@ func TestAManifestHoldsWhatThePolicySays(t *testing.T) {
 		"validUntil: \"2099-01-01T23:59:59Z\"", "kind: TriagePolicy")
 	harness.Lacks(t, "a text ends no document", got, "\n---")
 }
-
-func TestEachReasonSaysWhatToDo(t *testing.T) {
-	for reason, s := range standings {
-		p := client.TriagePolicy{Observed: true, Conditions: []client.ResourceCondition{{Type: "Ready"}, {Type: "InForce", Reason: reason}}}
-		if reason == "TooMany" {
-			p.Matched = 1 // more than none
-		}
-		if got := standingOf(p); got != s || s.word == "" || s.next == "" {
-			t.Errorf("%s: %+v", reason, got)
-		}
-		p.Observed = false
-		if got := standingOf(p); got == s {
-			t.Errorf("%s is shown of an earlier state", reason)
-		}
-	}
-}
