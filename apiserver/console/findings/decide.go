@@ -33,17 +33,23 @@ func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
 	})
 	failure, refused := api.Refused(err)
 	switch {
-	case !v.Scripted && refused:
+	case refused && !v.Scripted: // a module gets the refusal itself
 		return showRefused(ctx, v, failure.Status, decision.Refusal(failure))
 	case err != nil:
 		return page.Response{}, err
-	case !v.Scripted && overtaken:
+	case v.Scripted:
+		return answerModule(ctx, v, before, overtaken)
+	case overtaken:
 		return showRefused(ctx, v, http.StatusConflict, before.Conflict("finding", v.Form.Get("seen")))
-	case !v.Scripted:
-		return page.SeeOther(v.Resource(listPath)), nil
 	}
+	return page.SeeOther(v.Resource(listPath)), nil
+}
+
+// answerModule returns the finding's updated row to a module: with what its decision has changed, or if that was
+// overtaken, with the reason.
+func answerModule(ctx context.Context, v *page.Visit, before decision.Standing, overtaken bool) (page.Response, error) {
 	var now row
-	if _, err := v.API.Get(ctx, at, nil, &now); err != nil {
+	if _, err := v.API.Get(ctx, v.Resource(apiPath), nil, &now); err != nil {
 		return page.Response{}, err
 	}
 	shown, err := page.Text(ctx, item(&now, true))
