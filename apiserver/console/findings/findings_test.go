@@ -119,7 +119,7 @@ func TestCodeThatTakesTooLongHasNoColours(t *testing.T) {
 func TestTheConsoleHasEveryFilter(t *testing.T) {
 	for _, filter := range reflect.VisibleFields(reflect.TypeFor[client.TriageOperationFilters]()) {
 		if name, _, _ := strings.Cut(filter.Tag.Get("json"), ","); !IsFilter(name) {
-			t.Errorf("the list of findings has no filter %s: add it to filters, or to more, in query.go", name)
+			t.Errorf("the list of findings has no filter %s: add it to faceted, or without a facet to filters, in query.go", name)
 		}
 	}
 }

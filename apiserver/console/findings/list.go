@@ -125,7 +125,7 @@ type choice struct {
 // shows all its values.
 func (l *listing) count(ctx context.Context, v *page.Visit, opened string) error {
 	by, grouped := l.groupedBy()
-	isOpened := slices.ContainsFunc(filters, func(f filter) bool { return f.Name == opened })
+	isOpened := slices.ContainsFunc(faceted, func(f filter) bool { return f.Name == opened })
 	query := l.filters()
 	query.Set("values", strconv.Itoa(facetValues))
 	if grouped || isOpened {
@@ -136,7 +136,7 @@ func (l *listing) count(ctx context.Context, v *page.Visit, opened string) error
 		return err
 	}
 	if grouped {
-		groups, err := countOf(ctx, v, query, &counts, by.Name)
+		groups, err := fieldOf(ctx, v, query, &counts, by.Name)
 		if err != nil {
 			return err
 		}
@@ -146,7 +146,7 @@ func (l *listing) count(ctx context.Context, v *page.Visit, opened string) error
 		}
 	}
 	if isOpened {
-		all, err := countOf(ctx, v, query, &counts, opened)
+		all, err := fieldOf(ctx, v, query, &counts, opened)
 		if err != nil {
 			return err
 		}
@@ -156,8 +156,8 @@ func (l *listing) count(ctx context.Context, v *page.Visit, opened string) error
 	return nil
 }
 
-// countOf returns the counts of a field. Some fields are only counted on request, by name: countOf requests those.
-func countOf(
+// fieldOf returns the counts of a field. Some fields are only counted on request, by name: fieldOf requests those.
+func fieldOf(
 	ctx context.Context, v *page.Visit, query url.Values, counts *client.FindingCounts, field string,
 ) (client.FieldCounts, error) {
 	if known, ok := page.FieldOf(*counts, field); ok {
@@ -169,7 +169,7 @@ func countOf(
 // facetsOf returns the facets in the console's order, with their first values. opened is the facet that shows all its
 // values.
 func facetsOf(counts client.FindingCounts, of view, opened string) (facets []facet) {
-	for _, f := range filters {
+	for _, f := range faceted {
 		field, ok := page.FieldOf(counts, f.Name)
 		if !ok {
 			continue

@@ -31,8 +31,8 @@ type filter struct {
 // yesOrNo returns the names of a boolean's values.
 func yesOrNo(yes, no string) map[string]string { return map[string]string{"true": yes, "false": no} }
 
-// filters, in the order of their facets.
-var filters = []filter{
+// faceted are the filters with a facet, in the order of the facets.
+var faceted = []filter{
 	{"severity", "Severity", nil},
 	{"status", "State", map[string]string{"open": "open", "open_muted": "muted", "closed": "closed"}},
 	{"user_status", "Decision", decision.Words},
@@ -53,11 +53,11 @@ var filters = []filter{
 	{"created_since", "Found since", nil},
 }
 
-// more are the filters without a facet.
-var more = []filter{
+// filters are all filters: the last have no facet.
+var filters = slices.Concat(faceted, []filter{
 	{"text", "Text", nil}, {"created_until", "Found before", nil},
 	{"updated_since", "Changed since", nil}, {"updated_until", "Changed before", nil},
-}
+})
 
 // filterNamed returns the filter of that name.
 func filterNamed(name string) filter {
@@ -66,8 +66,7 @@ func filterNamed(name string) filter {
 
 // IsFilter reports whether the parameter of that name is a filter.
 func IsFilter(name string) bool {
-	named := func(f filter) bool { return f.Name == name }
-	return slices.ContainsFunc(filters, named) || slices.ContainsFunc(more, named)
+	return slices.ContainsFunc(filters, func(f filter) bool { return f.Name == name })
 }
 
 // FilterPrefix precedes the names of the filters in the list's form, which has fields of the same names.
@@ -75,13 +74,13 @@ const FilterPrefix = "filter."
 
 // FiltersOf returns the filters in the list's form.
 func FiltersOf(form url.Values) map[string]string {
-	filters := map[string]string{}
+	given := map[string]string{}
 	for name := range form {
 		if filter, is := strings.CutPrefix(name, FilterPrefix); is {
-			filters[filter] = form.Get(name)
+			given[filter] = form.Get(name)
 		}
 	}
-	return filters
+	return given
 }
 
 // word returns the name of a value for display.
@@ -162,7 +161,7 @@ func ago(value string, now time.Time) string {
 
 // Asked returns the list's names for a filter and its value.
 func Asked(name, value string) (label, word string) {
-	for _, f := range slices.Concat(filters, more) {
+	for _, f := range filters {
 		if f.Name == name {
 			return f.Label, f.word(value)
 		}
@@ -176,7 +175,7 @@ func check(given url.Values) error {
 	if err := page.Check(given, known); err != nil {
 		return err
 	}
-	for _, f := range slices.Concat(filters, more) {
+	for _, f := range filters {
 		value := given.Get(f.Name)
 		if _, ok := daysAgo(value); f.isTime() && value != "" && !ok && !beginsWithDay.MatchString(value) {
 			return api.Failed(http.StatusBadRequest, fmt.Sprintf("%q must be a date-time such as 2026-03-01T08:30:00Z, "+
@@ -254,7 +253,7 @@ func (v view) filters() url.Values {
 // resolved returns the parameters with relative times replaced by absolute ones.
 func (v view) resolved() url.Values {
 	values := maps.Clone(v.values)
-	for _, f := range slices.Concat(filters, more) {
+	for _, f := range filters {
 		if at, ok := f.moment(values.Get(f.Name), v.now); ok {
 			values.Set(f.Name, at.Format(time.RFC3339))
 		}
@@ -288,7 +287,7 @@ type chip struct {
 }
 
 func (v view) chips() (chips []chip) {
-	for _, f := range slices.Concat(filters, more) {
+	for _, f := range filters {
 		if value := v.values.Get(f.Name); value != "" {
 			c := chip{Label: f.Label, Value: f.word(value), Without: v.with(f.Name, "")}
 			if at, ok := f.moment(value, v.now); ok {
