@@ -4,13 +4,10 @@ package console
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
@@ -71,16 +68,6 @@ type Request struct {
 	Path func(name string) string
 	// Secure reports that the browser reached the service by TLS.
 	Secure bool
-}
-
-// Answer is a response that is ready to be sent.
-type Answer struct {
-	Status int
-	Header http.Header
-	Body   []byte
-	// Err is why the page could not be rendered, for the log only; nil if the page itself explains the problem to the
-	// reader.
-	Err error
 }
 
 // Serve returns the response to a request for a page. Unless the page is public, the session's key is known to be
@@ -198,11 +185,8 @@ func (c *Console) Failed(r *http.Request, requestID string, err error) Answer {
 	return c.failed(r, &page.Visit{URL: r.URL, Scripted: scripted(r)}, requestID, err)
 }
 
-// Codes of failures that the page explains in words of its own.
-const (
-	codeMissingScope = "missing_scope"
-	codeBusy         = "busy"
-)
+// codeMissingScope is the code of a failure that the page explains in words of its own.
+const codeMissingScope = "missing_scope"
 
 func (c *Console) failed(r *http.Request, v *page.Visit, requestID string, err error) Answer {
 	var failure *api.Failure
@@ -222,7 +206,7 @@ func (c *Console) failed(r *http.Request, v *page.Visit, requestID string, err e
 	}
 	problem := ui.Problem{
 		Status: failure.Status, Detail: ui.Describe(failure.Body), RetryAt: failure.RetryAt, RequestID: requestID,
-		MissingScope: failure.Body.Code == codeMissingScope, Busy: failure.Body.Code == codeBusy,
+		MissingScope: failure.Body.Code == codeMissingScope, Busy: api.IsBusy(err),
 		Change: r.Method == http.MethodPost, Login: login,
 	}
 	if problem.Change {
@@ -239,112 +223,4 @@ func (c *Console) failed(r *http.Request, v *page.Visit, requestID string, err e
 	answer.setDataAge(max(failure.DataAge, v.DataAge()))
 	answer.Err = cause
 	return answer
-}
-
-// isCookieLost reports whether the login has led to the page, but the browser sends no cookie: it has not kept it, or
-// the page was loaded again after the end of the session.
-func isCookieLost(r *http.Request) bool {
-	from, err := url.Parse(r.Referer())
-	return err == nil && from.Path == loginPath && len(r.CookiesNamed(session.CookieName)) == 0
-}
-
-// maxNext is how long the address of a page may be to become part of the login's, which escapes it once more: proxies
-// allow a few kB of headers, and would refuse the redirect to the login.
-const maxNext = 2 << 10
-
-// login returns the address of the login that leads back to the page, or to the one that a failed login was to lead to.
-func (c *Console) login(r *http.Request) string {
-	next := c.next(r)
-	if r.URL.Path == loginPath {
-		next = r.URL.Query().Get("next")
-	}
-	if len(next) > maxNext {
-		next = Path
-	}
-	return loginPath + "?next=" + url.QueryEscape(next)
-}
-
-// next returns where to go after the login: the requested page. After a change it is the page of the form, and after a
-// request for anything else, such as a download, which leaves a browser at the login, the page with the link. Of a long
-// address, a browser sends only the origin as Referer. Most forms are sent to the address of a page, which shows them
-// or continues with them.
-func (c *Console) next(r *http.Request) string {
-	isPage := c.isPage(r.URL.EscapedPath())
-	if isPage && r.Method == http.MethodGet {
-		return r.URL.RequestURI()
-	}
-	from, err := url.Parse(r.Referer())
-	if err == nil && strings.HasPrefix(from.Path, Path) && from.Path != loginPath {
-		return from.RequestURI()
-	}
-	if isPage {
-		return r.URL.RequestURI()
-	}
-	return Path
-}
-
-// isPage reports whether the path is that of a page, and not only the target of a form.
-func (c *Console) isPage(path string) bool {
-	matches := func(of, segment string) bool { return of == segment || strings.HasPrefix(of, ":") }
-	return slices.ContainsFunc(c.Routes(), func(route page.Route) bool {
-		of := strings.Split(Path+route.Path, "/")
-		return route.Method == http.MethodGet && slices.EqualFunc(of, strings.Split(path, "/"), matches)
-	})
-}
-
-func (c *Console) render(ctx context.Context, v *page.Visit, response page.Response) (Answer, error) {
-	answer, err := c.renderBody(ctx, v, response)
-	if err != nil {
-		return Answer{}, err
-	}
-	if response.Cookie != nil {
-		answer.Header.Set("Set-Cookie", response.Cookie.String())
-	}
-	return answer, nil
-}
-
-// setDataAge sets the header that holds how old the data behind the answer may be, in seconds, unless it is 0.
-func (a *Answer) setDataAge(seconds int) {
-	if seconds > 0 {
-		a.Header.Set(api.DataAgeHeader, strconv.Itoa(seconds))
-	}
-}
-
-func (c *Console) renderBody(ctx context.Context, v *page.Visit, response page.Response) (Answer, error) {
-	status := response.Status
-	if status == 0 {
-		status = http.StatusOK
-	}
-	switch {
-	case response.Location != "":
-		return redirect(response.Location), nil
-	case response.JSON != nil:
-		return asJSON(status, response.JSON), nil
-	case v.Scripted:
-		return html(ctx, status, response.Body)
-	case v.Who.Key == "":
-		return html(ctx, status, ui.Bare(c.view(response.Title), response.Body))
-	}
-	view := c.view(response.Title)
-	view.Who, view.At, view.Token, view.Place = v.Who, v.URL.Path, v.Token, v.Place
-	view.Styles, view.Modules, view.DataAge = response.Styles, response.Modules, v.DataAge()
-	return html(ctx, status, ui.Frame(view, response.Body))
-}
-
-func (c *Console) view(title string) ui.View { return ui.View{Title: title, Asset: c.assets.address} }
-
-func redirect(location string) Answer {
-	// Never redirect outside the console: another site may have supplied the location.
-	if !strings.HasPrefix(location, Path) {
-		location = Path
-	}
-	return Answer{Status: http.StatusSeeOther, Header: http.Header{"Location": {location}}}
-}
-
-func asJSON(status int, value any) Answer {
-	body, err := json.Marshal(value)
-	if err != nil {
-		return Answer{Status: http.StatusInternalServerError, Header: http.Header{}, Err: err}
-	}
-	return Answer{Status: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: body}
 }
