@@ -34,7 +34,7 @@ func TestTheConsoleSeesWhatADecisionIsBasedOn(t *testing.T) {
 			}
 			if told := seenOf(t, finding) != seen; told != changed {
 				t.Errorf("with the version %q: another %s changes what a decision is based on: %t; the console refuses: %t: "+
-					"see Facts in apiserver/console/decision/decision.go", version, path, changed, told)
+					"see Facts in apiserver/console/decision/seen.go", version, path, changed, told)
 			}
 		})
 		if based < 4 {
