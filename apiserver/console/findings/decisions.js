@@ -1,5 +1,6 @@
 // Decisions about single findings: sent one after the other; u undoes the last one.
-import { ask, message, Refusal, report, typedIn } from "../ui/ui.js";
+import { typedIn } from "../ui/forms.js";
+import { ask, message, Refusal, report } from "../ui/ui.js";
 import { about, panel, refresh } from "./panel.js";
 import { addressOf, freshRow, replaceRow, rowIn, rowOf, titleOf } from "./rows.js";
 

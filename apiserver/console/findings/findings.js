@@ -1,5 +1,6 @@
 // The list of findings: filters and search without reloading the page, the finding beside the list, keys and selection.
-import { ask, edits, fill, fillAsUnchanged, fragment, message, report, say, submitted, typedIn } from "../ui/ui.js";
+import { edits, fill, fillAsUnchanged, submitted, typedIn } from "../ui/forms.js";
+import { ask, fragment, message, report, say } from "../ui/ui.js";
 import { basisOf, decide, refused, undo } from "./decisions.js";
 import { beginListing, beginRows } from "./live.js";
 import { more, watchEnd } from "./more.js";

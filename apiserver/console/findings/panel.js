@@ -1,5 +1,6 @@
 // The finding beside the list.
-import { ask, askFragment, button, edits, fill, fillAsUnchanged, fragment, isUndecided, report } from "../ui/ui.js";
+import { edits, fill, fillAsUnchanged, isUndecided } from "../ui/forms.js";
+import { ask, askFragment, button, fragment, report } from "../ui/ui.js";
 import { addressOf, rowOf, makeCurrent, currentRow, titleOf } from "./rows.js";
 
 export const panel = /** @type {HTMLElement} */ (document.querySelector("#panel"));
