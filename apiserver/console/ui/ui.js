@@ -116,6 +116,13 @@ export function localise(root) {
   }
 }
 
+/** Returns the first element of the page that matches the selector, if it has the type.
+ * @template {Element} T @param {string} selector @param {new () => T} type @returns {T | null} */
+export function find(selector, type) {
+  const found = document.querySelector(selector);
+  return found instanceof type ? found : null;
+}
+
 /** Text for screen readers. The element exists before its text: screen readers only announce changes. */
 const said = Object.assign(document.createElement("p"), { className: "hidden" });
 said.setAttribute("role", "status");
