@@ -82,7 +82,7 @@ func facts(s client.Scan) []ui.Fact {
 		{Name: "Category", Value: string(s.Category)},
 		{Name: "Analysis", Value: s.Analysis},
 		{Name: "Commit", Value: s.CommitHash},
-		{Name: "Pull request", Value: s.ReviewId, Link: "/console/reviews/" + s.ReviewId},
+		{Name: "Pull request", Value: s.ReviewId, Link: page.Of("/console/reviews", s.ReviewId)},
 		{Name: "Upload", Value: s.UploadId, Link: of("upload_id", s.UploadId)},
 		{Name: "Imported by", Value: importedBy(s)},
 		{Name: "Scan started", At: s.StartedAt},
