@@ -26,13 +26,11 @@ const maxRead = 2 * maxPreviewed
 func (w *operating) preview(ctx context.Context) error {
 	var rows []row
 	look := func(entry *rules.Entry, f *v1alpha1.Finding) (shown bool) {
-		step := rules.Plan(w.operation, entry, f, apitime.Now(), false)
-		w.summary.add(f.Name, step.Outcome, step.Why)
-		read := f.Spec.Details.Title != "" // previewUndo does not read all findings
-		if shown = read && step.Outcome == rules.Changed && len(rows) < maxPreviewed; shown {
-			rows = append(rows, w.previewRow(entry, f))
+		if w.record(entry, f) != rules.Changed || len(rows) == maxPreviewed {
+			return false
 		}
-		return shown
+		rows = append(rows, w.previewRow(entry, f))
+		return true
 	}
 	var err error
 	if w.undo != "" {
@@ -50,7 +48,14 @@ func (w *operating) preview(ctx context.Context) error {
 	return w.show(rows)
 }
 
-// look records what the operation would do to a finding, and reports whether the preview shows the finding.
+// record adds to the summary what the operation would do to a finding, and returns the outcome.
+func (w *operating) record(entry *rules.Entry, f *v1alpha1.Finding) rules.Outcome {
+	step := rules.Plan(w.operation, entry, f, apitime.Now(), false)
+	w.summary.add(f.Name, step.Outcome, step.Why)
+	return step.Outcome
+}
+
+// look records what the operation would do to a finding that was read, and reports whether the preview shows it.
 type look func(*rules.Entry, *v1alpha1.Finding) (shown bool)
 
 // previewSelected lists the findings in pages, because the operation's set holds only names and decisions.
@@ -111,40 +116,25 @@ func (w *operating) previewUndo(ctx context.Context, look look) error {
 	var names []string
 	set := map[string]*rules.Entry{}
 	err := w.eachEntry(ctx, func(entry *rules.Entry, _ rules.Outcome) error {
-		f := v1alpha1.Finding{}
-		f.Name, f.Generation = string(entry.Finding), entry.Generation // counts as unchanged unless read
-		if entry.Before != nil {
-			f.Spec.Triage = *entry.Before
-		}
+		f := asSelected(entry)
 		switch {
 		case entry.Absent:
 			w.summary.add(f.Name, rules.Failed, noLongerExists)
-			return nil
-		case entry.Digest == "":
-		case shown < maxPreviewed && read < maxRead:
+		case entry.Digest != "" && shown < maxPreviewed && read < maxRead:
 			read++
-			item := unstructured.Unstructured{}
-			item.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Finding"))
-			err := w.session.get(ctx, f.Name, &item)
-			if kube.IsNotFound(err) {
-				w.summary.add(f.Name, rules.Failed, noLongerExists)
-				return nil
+			current, err := w.readFinding(ctx, f.Name)
+			if err != nil || current == nil {
+				return err
 			}
-			if err != nil {
-				return w.session.explain(err, need{what: "read findings", role: roleViewer})
+			if look(entry, current) {
+				shown++
 			}
-			if f, err = decode[v1alpha1.Finding](item); err != nil {
-				w.session.warnOf(item, err)
-				return nil
-			}
-		case rules.MayBeSkipped(w.operation, entry, &f, apitime.Now()):
+		case entry.Digest != "" && rules.MayBeSkipped(w.operation, entry, f, apitime.Now()):
 			later := *entry
 			later.Before = nil // as in previewSelected
 			names, set[f.Name] = append(names, f.Name), &later
-			return nil
-		}
-		if look(entry, &f) {
-			shown++
+		default:
+			w.record(entry, f)
 		}
 		return nil
 	})
@@ -152,6 +142,37 @@ func (w *operating) previewUndo(ctx context.Context, look look) error {
 		return err
 	}
 	return w.lookAt(ctx, names, set, look)
+}
+
+// asSelected returns what the entry holds of its finding, which then counts as unchanged since.
+func asSelected(entry *rules.Entry) *v1alpha1.Finding {
+	f := &v1alpha1.Finding{}
+	f.Name, f.Generation = string(entry.Finding), entry.Generation
+	if entry.Before != nil {
+		f.Spec.Triage = *entry.Before
+	}
+	return f
+}
+
+// readFinding returns a finding. It returns nil for one that no longer exists, which it counts, and for one that cannot
+// be decoded, which it warns of.
+func (w *operating) readFinding(ctx context.Context, name string) (*v1alpha1.Finding, error) {
+	item := unstructured.Unstructured{}
+	item.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Finding"))
+	err := w.session.get(ctx, name, &item)
+	if kube.IsNotFound(err) {
+		w.summary.add(name, rules.Failed, noLongerExists)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, w.session.explain(err, need{what: "read findings", role: roleViewer})
+	}
+	f, err := decode[v1alpha1.Finding](item)
+	if err != nil {
+		w.session.warnOf(item, err)
+		return nil, nil
+	}
+	return &f, nil
 }
 
 // previewRow returns the row of a finding that changes.
