@@ -52,6 +52,9 @@ func (o *sarifOptions) addFlags(cmd *cobra.Command, repository, project, things 
 	addSummaryOutput(cmd, &o.output, summaryFormats)
 }
 
+// silent reports whether no summary is printed: --quiet omits its text, but not what --output asks for.
+func (o *sarifOptions) silent() bool { return o.quiet && o.output == "" }
+
 // choices returns the choices that the flags make, or every mistake in the flags.
 func (o *sarifOptions) choices() (importer.Choices, error) {
 	c := importer.Choices{Tool: o.tool, Formerly: o.formerly}

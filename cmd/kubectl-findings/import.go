@@ -137,22 +137,16 @@ func (o *importOptions) run(ctx context.Context, names []string, chosenAnalysis 
 		OnProgress: progress.at,
 	}).Import(ctx, batches)
 	progress.finish()
-	failed := err != nil
-	if !failed && o.wait {
-		err = o.awaitSettled(ctx, session, summaries)
+	if err != nil {
+		if o.silent() || len(summaries) == 0 { // no summary names the objects that were created, which stay
+			provisioned(o.streams.ErrOut, found.Provisioned, o.dryRun)
+		}
+		return errors.Join(session.explainImport(ctx, err, "import scans"), o.print(summaries))
 	}
-	err = session.explainImport(ctx, err, "import scans")
-	summarised := !o.quiet || o.output != ""
-	if failed && (!summarised || len(summaries) == 0) {
-		provisioned(o.streams.ErrOut, found.Provisioned, o.dryRun)
+	if o.wait {
+		err = session.explainImport(ctx, o.awaitSettled(ctx, session, summaries), "import scans")
 	}
-	if summarised {
-		err = errors.Join(err, o.print(summaries))
-	}
-	if !failed {
-		err = errors.Join(err, o.incomplete(summaries))
-	}
-	return err
+	return errors.Join(err, o.print(summaries), o.incomplete(summaries))
 }
 
 // checkBranch refuses results of a branch other than the repository's, if --branch names one. repository is nil if it

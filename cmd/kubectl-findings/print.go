@@ -23,6 +23,9 @@ const (
 
 // print writes the summaries.
 func (o *importOptions) print(summaries []*importer.Summary) error {
+	if o.silent() {
+		return nil
+	}
 	return write(o.streams.Out, o.output, summaries, func() []byte { return o.text(summaries) })
 }
 

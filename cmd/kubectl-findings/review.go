@@ -226,7 +226,7 @@ func (o *reviewOptions) print(s *reviewimport.Summary) error {
 			warn(o.streams.ErrOut, s.Warnings) // the comment shows only a few of the scanners' warnings
 		}
 		return err
-	case o.quiet && o.output == "":
+	case o.silent():
 		return nil
 	}
 	return write(o.streams.Out, o.output, s, func() []byte { return o.text(s) })
