@@ -402,34 +402,41 @@ func hasBegun(d *v1alpha1.WebhookDelivery, value string) bool {
 // isRedelivered reports whether the redelivery requested with that value has ended. It returns an error if it failed,
 // or if nothing will be sent until somebody enables the endpoint.
 func isRedelivered(d *v1alpha1.WebhookDelivery, value string) (bool, error) {
-	begun := hasBegun(d, value)
-	if begun {
-		switch d.Status.Phase {
-		case v1alpha1.WebhookDeliveryDelivered:
-			return true, nil
-		case v1alpha1.WebhookDeliveryFailed:
-			if d.Status.Redelivery.Attempts == 0 {
-				return false, fmt.Errorf("it was not sent again: %s", whyNotSent(d))
-			}
-			return false, fmt.Errorf("it failed again: %s", lastAttempt(d))
-		case v1alpha1.WebhookDeliveryPending:
-			ready := v1alpha1.FindCondition(d.Status.Conditions, v1alpha1.ConditionReady)
-			if ready == nil || ready.Reason != v1alpha1.ReasonEndpointDisabled {
-				break
-			}
-			if d.Status.Redelivery.Attempts > 0 {
-				return false, fmt.Errorf("it failed again: %s. %s", lastAttempt(d), ready.Message)
-			}
-			return false, fmt.Errorf("requested, but not sent: %s", ready.Message)
-		}
-	}
-	switch asked := d.Annotations[v1alpha1.RedeliverAnnotation]; {
-	case asked == value, asked == "" && begun:
-		return false, nil
-	case asked == "":
+	begun, asked := hasBegun(d, value), d.Annotations[v1alpha1.RedeliverAnnotation]
+	switch phase := d.Status.Phase; {
+	case begun && phase == v1alpha1.WebhookDeliveryDelivered:
+		return true, nil
+	case begun && phase == v1alpha1.WebhookDeliveryFailed:
+		return false, errFailed(d)
+	case begun && phase == v1alpha1.WebhookDeliveryPending && isEndpointDisabled(d):
+		return false, errDisabled(d)
+	case asked == "" && !begun:
 		return false, errNoLongerAsked
+	case asked != "" && asked != value:
+		return false, errAskedAgain
 	}
-	return false, errAskedAgain
+	return false, nil
+}
+
+// errFailed returns the error for a redelivery that has failed.
+func errFailed(d *v1alpha1.WebhookDelivery) error {
+	if d.Status.Redelivery.Attempts == 0 {
+		return fmt.Errorf("it was not sent again: %s", whyNotSent(d))
+	}
+	return fmt.Errorf("it failed again: %s", lastAttempt(d))
+}
+
+func isEndpointDisabled(d *v1alpha1.WebhookDelivery) bool {
+	ready := v1alpha1.FindCondition(d.Status.Conditions, v1alpha1.ConditionReady)
+	return ready != nil && ready.Reason == v1alpha1.ReasonEndpointDisabled
+}
+
+// errDisabled returns the error for a redelivery that waits until somebody enables the endpoint.
+func errDisabled(d *v1alpha1.WebhookDelivery) error {
+	if d.Status.Redelivery.Attempts == 0 {
+		return fmt.Errorf("requested, but not sent: %s", whyNotSent(d))
+	}
+	return fmt.Errorf("it failed again: %s. %s", lastAttempt(d), whyNotSent(d))
 }
 
 var errAskedAgain = errors.New("somebody has requested it again in the meantime")
