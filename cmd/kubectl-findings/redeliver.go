@@ -115,27 +115,26 @@ func (o *redeliverOptions) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	var endpoints endpointsOf
+	var targets []target
+	for _, name := range bare("WebhookDelivery", names...) {
+		targets = append(targets, target{name: name})
+	}
 	if len(names) == 0 {
-		deliveries, chosen, err := o.choose(ctx, session)
-		if err != nil {
+		var preview []row
+		if targets, preview, err = o.choose(ctx, session); err != nil {
 			return err
 		}
-		if len(deliveries) == 0 {
+		if len(targets) == 0 {
 			if err := session.checkAsked(ctx, need{kind: "WebhookEndpoint", name: o.endpoint}); err != nil {
 				return err
 			}
 			fmt.Fprintln(o.streams.ErrOut, nothingMatches)
 		}
-		if agreed, err := o.agree(ctx, session.namespace, deliveries); !agreed || err != nil {
+		if agreed, err := o.agree(ctx, session.namespace, preview, len(targets)); !agreed || err != nil {
 			return err
 		}
-		for _, d := range deliveries {
-			names = append(names, d[0])
-		}
-		endpoints = chosen
 	}
-	return o.redeliver(ctx, session, bare("WebhookDelivery", names...), endpoints)
+	return o.redeliver(ctx, session, targets)
 }
 
 // options returns the options of the list of deliveries that match.
@@ -154,26 +153,29 @@ func (o *redeliverOptions) options(namespace string) (client.ListOptions, error)
 	return options, err
 }
 
-// endpointsOf holds the endpoints of listed deliveries, which are immutable, by the delivery's name.
-type endpointsOf map[string]v1alpha1.WebhookEndpointReference
+// target is a delivery to send again. Its immutable endpoint is not known yet if the user named the delivery.
+type target struct {
+	name     string
+	endpoint v1alpha1.WebhookEndpointReference
+}
 
-// choose returns the rows of a preview of the deliveries that match, and their endpoints. Each row begins with the
-// delivery's name.
-func (o *redeliverOptions) choose(ctx context.Context, s *session) ([]row, endpointsOf, error) {
+// choose returns the deliveries that match, and the rows of a preview of the first ones.
+func (o *redeliverOptions) choose(ctx context.Context, s *session) (targets []target, preview []row, err error) {
 	options, err := o.options(s.namespace)
 	if err != nil {
 		return nil, nil, err
 	}
 	noteUnknownEvents(s.errOut, options.FieldSelector)
-	var chosen []row
-	endpoints := endpointsOf{}
 	err = s.eachPage(ctx, "WebhookDelivery", 0, options, func(items []unstructured.Unstructured) error {
 		for _, d := range readable[v1alpha1.WebhookDelivery](s, items) {
-			chosen = append(chosen, row{
+			targets = append(targets, target{d.Name, d.Spec.EndpointRef})
+			if len(preview) == maxPreviewed {
+				continue
+			}
+			preview = append(preview, row{
 				d.Name, string(d.Spec.EndpointRef.Name), d.Spec.Event.Type, string(d.Spec.Event.Subject.Name),
 				string(d.Status.Phase), strconv.Itoa(len(d.Status.Attempts)),
 			})
-			endpoints[d.Name] = d.Spec.EndpointRef
 		}
 		return nil
 	})
@@ -183,7 +185,7 @@ func (o *redeliverOptions) choose(ctx context.Context, s *session) ([]row, endpo
 	case apierrors.IsBadRequest(err) && o.fields != "":
 		return nil, nil, fmt.Errorf("%w\n%s", err, selectedBy("Deliveries", selectableOfDeliveries))
 	}
-	return chosen, endpoints, s.explain(err, need{what: "list webhook deliveries", role: roleViewer})
+	return targets, preview, s.explain(err, need{what: "list webhook deliveries", role: roleViewer})
 }
 
 // noteUnknownEvents names types of events that this version does not know. That is no error, but they may be misspelt.
@@ -201,49 +203,49 @@ func noteUnknownEvents(to io.Writer, selector fields.Selector) {
 	}
 }
 
-// agree shows what would be sent again and asks for confirmation.
-func (o *redeliverOptions) agree(ctx context.Context, namespace string, chosen []row) (bool, error) {
-	if len(chosen) > 0 && !o.quiet {
-		if err := previewDeliveries(o.streams.ErrOut, chosen); err != nil {
+// agree shows which of the n deliveries would be sent again and asks for confirmation.
+func (o *redeliverOptions) agree(ctx context.Context, namespace string, preview []row, n int) (bool, error) {
+	if n > 0 && !o.quiet {
+		if err := previewDeliveries(o.streams.ErrOut, preview, n); err != nil {
 			return false, err
 		}
 	}
-	if len(chosen) == 0 || o.dryRun {
+	if n == 0 || o.dryRun {
 		return true, nil
 	}
-	agreed, err := confirm(ctx, o.streams, o.yes, fmt.Sprintf("redeliver %d deliveries in namespace %s", len(chosen),
-		namespace))
+	agreed, err := confirm(ctx, o.streams, o.yes, fmt.Sprintf("redeliver %d deliveries in namespace %s", n, namespace))
 	if !agreed && err == nil {
 		fmt.Fprintln(o.streams.ErrOut, "nothing was sent")
 	}
 	return agreed, err
 }
 
-func previewDeliveries(to io.Writer, chosen []row) error {
-	rows := chosen[:min(len(chosen), maxPreviewed)]
+func previewDeliveries(to io.Writer, rows []row, n int) error {
 	columns := []column{{name: "Name"}, {name: "Endpoint"}, {name: "Event"}, {name: "Subject"}, {name: "Phase"},
 		{name: "Attempts"}}
 	if err := printTable(to, columns, rows, printers.PrintOptions{}); err != nil {
 		return err
 	}
-	unlisted(to, len(chosen)-len(rows))
+	unlisted(to, n-len(rows))
 	return nil
 }
 
 // redeliver requests all redeliveries first and then waits for each, so that one that hangs does not delay the others.
 // It reads the deliveries whose endpoints are unknown.
-func (o *redeliverOptions) redeliver(ctx context.Context, s *session, names []string, endpoints endpointsOf) error {
+func (o *redeliverOptions) redeliver(ctx context.Context, s *session, targets []target) error {
 	summary := &bulkSummary{
 		Action: "requested", Namespace: s.namespace, what: "redeliveries", resource: "webhookdelivery.appsec.dev",
 	}
 	value, uidOf := uuid.NewString(), uids(ctx, s)
 	progress := newProgress(o.streams.ErrOut, o.quiet, "deliveries")
-	outcomes := forEach(ctx, len(names), o.concurrency, progress.at, func(i int) (bool, error) {
-		d := &v1alpha1.WebhookDelivery{}
-		d.Namespace, d.Name, d.Spec.EndpointRef = s.namespace, names[i], endpoints[names[i]]
-		return true, o.ask(ctx, s, d, value, uidOf)
+	outcomes := forEach(ctx, len(targets), o.concurrency, progress.at, func(i int) (bool, error) {
+		return true, o.ask(ctx, s, targets[i], value, uidOf)
 	})
 	progress.finish()
+	names := make([]string, len(targets))
+	for i, t := range targets {
+		names[i] = t.name
+	}
 	if o.dryRun {
 		summary.DryRun = dryRunClient
 	} else if o.wait {
@@ -257,8 +259,9 @@ func (o *redeliverOptions) redeliver(ctx context.Context, s *session, names []st
 
 // ask sets a new value of the delivery's annotation; the controller then redelivers it, unless its endpoint was
 // deleted.
-func (o *redeliverOptions) ask(ctx context.Context, s *session, d *v1alpha1.WebhookDelivery, value string,
-	uidOf uidReader) error {
+func (o *redeliverOptions) ask(ctx context.Context, s *session, t target, value string, uidOf uidReader) error {
+	d := &v1alpha1.WebhookDelivery{}
+	d.Namespace, d.Name, d.Spec.EndpointRef = s.namespace, t.name, t.endpoint
 	if d.Spec.EndpointRef.Name == "" {
 		if err := withRetries(ctx, func() error { return s.get(ctx, d.Name, d) }); err != nil {
 			return err
