@@ -67,16 +67,24 @@ func (w *operating) run(ctx context.Context) error {
 		return errors.Join(err, w.discard(ctx, false))
 	}
 	if err := w.commit(ctx); err != nil {
-		// The last attempt may be certain: discard then deletes the operation, unless an earlier one was stored.
-		if !w.unanswered || kube.StatusOf(err).Code != 0 && !kube.IsOutcomeUnknown(err) {
-			return errors.Join(err, w.discard(ctx, w.unanswered))
+		if w.unanswered && !isRefused(err) {
+			return w.errUnknown(err)
 		}
-		return fmt.Errorf("it is not known whether operation %s was committed: %w\n%s", w.name, err, w.whatNext())
+		// This deletes the operation, unless an attempt before the refused one was stored.
+		return errors.Join(err, w.discard(ctx, w.unanswered))
 	}
 	if err := w.finish(ctx); err != nil {
 		return err
 	}
 	return w.report(ctx)
+}
+
+// isRefused reports whether the API server has refused the last attempt of a write. An earlier attempt may be stored.
+func isRefused(err error) bool { return kube.StatusOf(err).Code != 0 && !kube.IsOutcomeUnknown(err) }
+
+// errUnknown returns err with what to do if the operation may be committed.
+func (w *operating) errUnknown(err error) error {
+	return fmt.Errorf("it is not known whether operation %s was committed: %w\n%s", w.name, err, w.whatNext())
 }
 
 // make creates the operation without committing it.
@@ -128,6 +136,7 @@ var errCommitted = errors.New("it is committed")
 func (w *operating) discard(ctx context.Context, mayBeCommitted bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
+	unsure := mayBeCommitted
 	err := withRetries(ctx, func() error {
 		stored := &v1alpha1.TriageOperation{}
 		if err := w.session.get(ctx, w.name, stored); err != nil {
@@ -139,21 +148,20 @@ func (w *operating) discard(ctx context.Context, mayBeCommitted bool) error {
 		if stored.Spec.Commit {
 			return errCommitted
 		}
-		mayBeCommitted = false
+		unsure = false
 		unchanged := client.Preconditions{UID: &stored.UID, ResourceVersion: &stored.ResourceVersion}
 		return w.session.client.Delete(ctx, stored, unchanged)
 	})
-	if errors.Is(err, errCommitted) {
-		return fmt.Errorf("the operation %s was not deleted: %w; undo it with: %s", w.name, err, w.undoing())
-	}
 	switch gone := kube.IsNotFound(err); {
-	case err == nil, gone && !mayBeCommitted:
+	case err == nil, gone && !unsure:
 		return nil
+	case errors.Is(err, errCommitted):
+		return fmt.Errorf("the operation %s was not deleted: %w; undo it with: %s", w.name, err, w.undoing())
 	case gone:
 		return fmt.Errorf("it is not known whether operation %s was committed before it was deleted: what it decided stays\n%s",
 			w.name, w.listDecided())
-	case mayBeCommitted:
-		return fmt.Errorf("it is not known whether operation %s was committed: %w\n%s", w.name, err, w.whatNext())
+	case unsure:
+		return w.errUnknown(err)
 	}
 	return fmt.Errorf("the operation %s, which is not committed, may be left behind: it could not be deleted: %w",
 		w.name, err)
