@@ -282,19 +282,7 @@ func (w *operating) propose(ctx context.Context) (agreed bool, err error) {
 		}
 	}
 	if over {
-		if w.summary.total() == 0 {
-			err = w.session.checkAsked(ctx, w.filter.named()...)
-		}
-		if err == nil && w.undo == "" && status.Matched == 0 {
-			fmt.Fprintln(w.streams.ErrOut, nothingMatches)
-			if options, err := w.filter.options(w.session.namespace); err == nil {
-				w.session.noteUnused(ctx, options.FieldSelector)
-			}
-		}
-		if status.WouldChange == 0 {
-			w.noteUndone(ctx)
-		}
-		return false, errors.Join(err, w.conclude())
+		return false, w.endUncommitted(ctx)
 	}
 	agreed, err = confirm(ctx, w.streams, w.yes, fmt.Sprintf("%s %d findings in namespace %s", w.imperative(),
 		status.WouldChange, w.session.namespace))
@@ -302,6 +290,24 @@ func (w *operating) propose(ctx context.Context) (agreed bool, err error) {
 		fmt.Fprintln(w.streams.ErrOut, "nothing was written")
 	}
 	return agreed, err
+}
+
+// endUncommitted prints the summary of an operation that is not to be committed, and why it may change nothing.
+func (w *operating) endUncommitted(ctx context.Context) (err error) {
+	status := &w.operation.Status
+	if w.summary.total() == 0 {
+		err = w.session.checkAsked(ctx, w.filter.named()...)
+	}
+	if err == nil && w.undo == "" && status.Matched == 0 {
+		fmt.Fprintln(w.streams.ErrOut, nothingMatches)
+		if options, err := w.filter.options(w.session.namespace); err == nil {
+			w.session.noteUnused(ctx, options.FieldSelector)
+		}
+	}
+	if status.WouldChange == 0 {
+		w.noteUndone(ctx)
+	}
+	return errors.Join(err, w.conclude())
 }
 
 // noteUndone prints which operation has already undone the one to be undone.
