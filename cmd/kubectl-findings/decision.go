@@ -15,18 +15,19 @@ import (
 // the API server records the user who sends the request.
 type decision struct{ findingstate.Decision }
 
+// wording names what happens to findings: verb is one word, imperative goes before a number of findings, and past
+// describes what happened to them.
+type wording struct{ verb, imperative, past string }
+
 // decisionWords names each decision in the words of the flags; the empty status means only a comment.
-var decisionWords = map[v1alpha1.UserStatus]struct{ verb, imperative, past string }{
+var decisionWords = map[v1alpha1.UserStatus]wording{
 	v1alpha1.UserStatusMuted:  {"mute", "mute", "muted"},
 	v1alpha1.UserStatusActive: {"confirm", "confirm", "confirmed"},
 	v1alpha1.UserStatusOpen:   {"reopen", "reopen", "reopened"},
 	"":                        {"comment", "comment on", "commented"},
 }
 
-// verb is one word, imperative goes before a number of findings, and past describes what happened to them.
-func (d decision) verb() string       { return decisionWords[ptr.Deref(d.UserStatus, "")].verb }
-func (d decision) imperative() string { return decisionWords[ptr.Deref(d.UserStatus, "")].imperative }
-func (d decision) past() string       { return decisionWords[ptr.Deref(d.UserStatus, "")].past }
+func (d decision) wording() wording { return decisionWords[ptr.Deref(d.UserStatus, "")] }
 
 // set returns the decision in the form of an operation.
 func (d decision) set() *v1alpha1.OperationDecision {

@@ -18,13 +18,14 @@ import (
 )
 
 // decideNamed decides about the named findings, each with a separate request by the user.
-func (o *triageOptions) decideNamed(ctx context.Context, t *triager, names []string, summary *bulkSummary) error {
+func (o *triageOptions) decideNamed(ctx context.Context, t *triager, names []string) error {
 	names = distinct(bare("Finding", names...))
 	progress := newProgress(o.streams.ErrOut, o.quiet, "findings")
 	outcomes := forEach(ctx, len(names), o.concurrency, progress.at, func(i int) (bool, error) {
 		return t.decideAboutFinding(ctx, names[i])
 	})
 	progress.finish()
+	summary := o.newSummary(t.session.namespace, t.decision.wording().past)
 	summary.count(names, outcomes)
 	return summary.conclude(ctx, t.session, o.streams.Out, o.output,
 		need{what: "triage findings", role: roleTriager, kind: "Finding"})

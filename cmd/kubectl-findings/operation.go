@@ -70,7 +70,7 @@ func (w *operating) run(ctx context.Context) error {
 		if w.unanswered && !isRefused(err) {
 			return w.errUnknown(err)
 		}
-		// This deletes the operation, unless an attempt before the refused one was stored.
+		// This deletes the operation, unless an earlier attempt was stored.
 		return errors.Join(err, w.discard(ctx, w.unanswered))
 	}
 	if err := w.finish(ctx); err != nil {
@@ -93,18 +93,15 @@ func (w *operating) make(ctx context.Context) error {
 		return err
 	}
 	w.operation = &v1alpha1.TriageOperation{}
-	verb := "undo"
 	if w.undo != "" {
-		w.summary.Action = "restored"
 		w.operation.Spec.Undo = v1alpha1.ResourceName(w.undo)
 		if err := w.session.get(ctx, w.undo, &v1alpha1.TriageOperation{}); err != nil {
 			return w.session.notFound(ctx, err, w.need(w.undo))
 		}
 	} else {
-		w.summary.Action, verb = w.decision.past(), w.decision.verb()
 		w.operation.Spec.Select, w.operation.Spec.Set = &w.filter.selection, w.decision.set()
 	}
-	w.name = verb + "-" + rand.String(nameLetters)
+	w.name = w.wording().verb + "-" + rand.String(nameLetters)
 	w.operation.Namespace, w.operation.Name = w.session.namespace, w.name
 	return w.create(ctx)
 }
@@ -284,8 +281,8 @@ func (w *operating) propose(ctx context.Context) (agreed bool, err error) {
 	if over {
 		return false, w.endUncommitted(ctx)
 	}
-	agreed, err = confirm(ctx, w.streams, w.yes, fmt.Sprintf("%s %d findings in namespace %s", w.imperative(),
-		status.WouldChange, w.session.namespace))
+	agreed, err = confirm(ctx, w.streams, w.yes, fmt.Sprintf("%s %d findings in namespace %s",
+		w.wording().imperative, status.WouldChange, w.session.namespace))
 	if !agreed && err == nil {
 		fmt.Fprintln(w.streams.ErrOut, "nothing was written")
 	}
@@ -345,11 +342,12 @@ func (w *operating) undoneBy(ctx context.Context) string {
 	return undos[0]
 }
 
-func (w *operating) imperative() string {
+// wording returns the words for the operation.
+func (w *operating) wording() wording {
 	if w.undo != "" {
-		return "undo " + w.undo + " for"
+		return wording{"undo", "undo " + w.undo + " for", "restored"}
 	}
-	return w.decision.imperative()
+	return w.decision.wording()
 }
 
 // finish waits until the operation has processed all its findings.
@@ -403,10 +401,8 @@ func (w *operating) report(ctx context.Context) error {
 			reasons[string(example.Finding)] = example.Message
 		}
 	}
-	*w.summary = bulkSummary{ // discard the preview
-		Action: w.summary.Action, Namespace: w.summary.Namespace, Operation: w.name,
-		undo: w.undoing(), what: w.summary.what, resource: w.summary.resource,
-	}
+	w.summary = w.newSummary(w.session.namespace, w.wording().past) // discard the preview
+	w.summary.Operation, w.summary.undo = w.name, w.undoing()
 	err := w.eachEntry(ctx, func(entry *rules.Entry, outcome rules.Outcome) error {
 		w.summary.add(string(entry.Finding), outcome, reasons[string(entry.Finding)])
 		return nil

@@ -129,16 +129,21 @@ func (o *triageOptions) run(ctx context.Context, names []string) error {
 	if err := o.decides.setEnd(ctx, session, &decision); err != nil {
 		return err
 	}
-	summary := &bulkSummary{Namespace: session.namespace, what: "findings", resource: "finding.appsec.dev"}
+	if len(names) > 0 {
+		return o.decideNamed(ctx, &triager{session: session, decision: decision, dryRun: o.dryRun}, names)
+	}
+	w := &operating{triageOptions: o, session: session, decision: decision}
+	w.summary = o.newSummary(session.namespace, w.wording().past)
+	return w.run(ctx)
+}
+
+// newSummary returns an empty summary; past is what happened to the findings.
+func (o *triageOptions) newSummary(namespace, past string) *bulkSummary {
+	summary := &bulkSummary{Action: past, Namespace: namespace, what: "findings", resource: "finding.appsec.dev"}
 	if o.dryRun != dryRunNone {
 		summary.DryRun = o.dryRun
 	}
-	if len(names) > 0 {
-		summary.Action = decision.past()
-		return o.decideNamed(ctx, &triager{session: session, decision: decision, dryRun: o.dryRun}, names, summary)
-	}
-	w := &operating{triageOptions: o, session: session, decision: decision, summary: summary}
-	return w.run(ctx)
+	return summary
 }
 
 func (o *triageOptions) validate(names []string) (decision, error) {

@@ -76,7 +76,9 @@ func (o *triageIssueOptions) run(ctx context.Context, names []string) error {
 	outcomes := forEach(ctx, len(names), defaultConcurrency, func(int, int) {}, func(i int) (bool, error) {
 		return t.decideAboutIssue(ctx, names[i])
 	})
-	summary := &bulkSummary{Action: d.past(), Namespace: s.namespace, what: "issues", resource: "reviewissue.appsec.dev"}
+	summary := &bulkSummary{
+		Action: d.wording().past, Namespace: s.namespace, what: "issues", resource: "reviewissue.appsec.dev",
+	}
 	summary.count(names, outcomes)
 	return summary.conclude(ctx, s, o.streams.Out, o.output,
 		need{what: "triage issues of pull requests", role: roleTriager, kind: "ReviewIssue"})
