@@ -105,32 +105,11 @@ func (o *listOptions) run(ctx context.Context) error {
 	if o.allOrganizations {
 		namespace = metav1.NamespaceAll
 	}
-	options, err := o.filter.options(namespace)
+	listing, err := o.collect(ctx, session, namespace)
 	if err != nil {
 		return err
 	}
-	if err := o.filter.findOwned(ctx, session, namespace); err != nil {
-		return err
-	}
-	listing := &listing{asTable: o.output.tables(), wide: o.output.wide(), asNames: o.output.names(),
-		namespaces: o.allOrganizations, order: sortings[o.sortBy], now: time.Now()}
-	var limit int64 // unlimited, because sorting and filtering must see all findings first
-	switch {
-	case o.filter.filtersLocally():
-		listing.matches = o.filter.match
-	case o.limit > 0 && o.sortBy == "":
-		limit = o.limit + 1 // one more than shown, because a page can have a continuation without a match
-	}
-	if o.sortBy == "" {
-		listing.enough = o.limit
-	}
-	err = session.eachPage(ctx, "Finding", limit, options, func(items []unstructured.Unstructured) error {
-		return listing.add(session, items)
-	})
-	if err != nil && !errors.Is(err, errEnough) {
-		return session.explain(err, need{what: "list findings", role: roleViewer, everywhere: o.allOrganizations})
-	}
-	more := listing.sortAndLimit(o.limit)
+	more := listing.sortAndLimit()
 	if err := o.print(listing); err != nil {
 		return err
 	}
@@ -146,6 +125,33 @@ func (o *listOptions) run(ctx context.Context) error {
 		fmt.Fprintf(o.streams.ErrOut, "more findings match than the %d shown: raise --limit or add filters\n", o.limit)
 	}
 	return nil
+}
+
+// collect reads the findings to show, not yet sorted.
+func (o *listOptions) collect(ctx context.Context, session *session, namespace string) (*listing, error) {
+	options, err := o.filter.options(namespace)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.filter.findOwned(ctx, session, namespace); err != nil {
+		return nil, err
+	}
+	listing := &listing{output: o.output, namespaces: o.allOrganizations, order: sortings[o.sortBy], limit: o.limit,
+		now: time.Now()}
+	var read int64 // unlimited, because sorting and filtering must see all findings first
+	switch {
+	case o.filter.filtersLocally():
+		listing.matches = o.filter.match
+	case o.limit > 0 && o.sortBy == "":
+		read = o.limit + 1 // one more than shown, because a page can have a continuation without a match
+	}
+	err = session.eachPage(ctx, "Finding", read, options, func(items []unstructured.Unstructured) error {
+		return listing.add(session, items)
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, session.explain(err, need{what: "list findings", role: roleViewer, everywhere: o.allOrganizations})
+	}
+	return listing, nil
 }
 
 func (o *listOptions) validate() error {
@@ -230,19 +236,21 @@ type entry struct {
 
 // listing collects the findings to show.
 type listing struct {
-	asTable, wide, asNames, namespaces bool
-	order                              sorting
+	output *output
+	// namespaces means that the table shows them.
+	namespaces bool
+	order      sorting
 	// matches filters by criteria that the API server does not support; may be nil.
 	matches func(*v1alpha1.Finding) bool
-	// enough is how many entries to show; collecting stops once there is one more. 0: all.
-	enough  int64
+	// limit is how many entries to show; 0: all. Without an order, collecting stops once there is one more.
+	limit   int64
 	now     time.Time
 	entries []entry
 }
 
 // add processes a page, and keeps only the parts of each finding that will be printed.
 func (l *listing) add(s *session, items []unstructured.Unstructured) error {
-	if !l.asTable && l.order.key == nil && l.matches == nil { // it need not be read
+	if !l.output.tables() && l.order.key == nil && l.matches == nil { // it need not be read
 		for _, item := range items {
 			l.entries = append(l.entries, entry{object: l.kept(item)})
 		}
@@ -256,13 +264,13 @@ func (l *listing) add(s *session, items []unstructured.Unstructured) error {
 		if l.order.key != nil {
 			e.key = l.order.key(finding)
 		}
-		if l.asTable {
-			e.row = findingRow(finding, l.now, l.wide, l.namespaces)
+		if l.output.tables() {
+			e.row = findingRow(finding, l.now, l.output.wide(), l.namespaces)
 		} else {
 			e.object = l.kept(item)
 		}
 		l.entries = append(l.entries, e)
-		if l.enough > 0 && int64(len(l.entries)) > l.enough {
+		if l.order.key == nil && l.limit > 0 && int64(len(l.entries)) > l.limit {
 			return errEnough
 		}
 	}
@@ -271,7 +279,7 @@ func (l *listing) add(s *session, items []unstructured.Unstructured) error {
 
 // kept returns the part of an object that will be printed.
 func (l *listing) kept(item unstructured.Unstructured) unstructured.Unstructured {
-	if !l.asNames {
+	if !l.output.names() {
 		return item
 	}
 	named := unstructured.Unstructured{}
@@ -281,7 +289,7 @@ func (l *listing) kept(item unstructured.Unstructured) unstructured.Unstructured
 }
 
 // sortAndLimit sorts the entries and keeps the first ones. It reports whether any were left out.
-func (l *listing) sortAndLimit(limit int64) bool {
+func (l *listing) sortAndLimit() bool {
 	if l.order.key != nil {
 		// The API server already returns findings sorted by name.
 		slices.SortStableFunc(l.entries, func(a, b entry) int {
@@ -291,8 +299,8 @@ func (l *listing) sortAndLimit(limit int64) bool {
 			return cmp.Compare(a.key, b.key)
 		})
 	}
-	if limit > 0 && int64(len(l.entries)) > limit {
-		l.entries = l.entries[:limit]
+	if l.limit > 0 && int64(len(l.entries)) > l.limit {
+		l.entries = l.entries[:l.limit]
 		return true
 	}
 	return false

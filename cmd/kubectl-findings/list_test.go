@@ -19,8 +19,10 @@ import (
 
 // 20,000 whole findings take hundreds of megabytes.
 func TestAListOfNamesHoldsNothingElse(t *testing.T) {
+	names := newOutput()
+	*names.flags.OutputFormat = outputName
 	for reason, order := range map[string]string{"as they come": "", "sorted": "severity"} {
-		l := &listing{asNames: true, order: sortings[order]}
+		l := &listing{output: names, order: sortings[order]}
 		harness.Must(t, l.add(&session{errOut: io.Discard}, []unstructured.Unstructured{
 			stored(t, builder.Finding("f-1").In("org-acme").Build()),
 		}))

@@ -210,14 +210,14 @@ func TestALimitedListIsNotReadOneByOne(t *testing.T) {
 				return nil
 			},
 		}).Build()
-		s, l := &session{client: c, errOut: io.Discard}, &listing{asTable: true, enough: limit}
+		s, l := &session{client: c, errOut: io.Discard}, &listing{output: newOutput(), limit: limit}
 		err := s.eachPage(t.Context(), "Finding", limit+1, client.ListOptions{}, func(items []unstructured.Unstructured) error {
 			return l.add(s, items)
 		})
 		if err != nil && !errors.Is(err, errEnough) {
 			t.Errorf("%s: %v", reason, err)
 		}
-		if more := l.sortAndLimit(limit); more != tc.more || len(l.entries) != tc.shown || lists > 1+all/pageSize {
+		if more := l.sortAndLimit(); more != tc.more || len(l.entries) != tc.shown || lists > 1+all/pageSize {
 			t.Errorf("%s: %d are shown, there are more: %t; want %d, %t; it asked %d times", reason, len(l.entries), more, tc.shown, tc.more, lists)
 		}
 	}
