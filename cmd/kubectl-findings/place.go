@@ -17,6 +17,13 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
+func place(namespace string) string {
+	if namespace == metav1.NamespaceAll {
+		return "any organization"
+	}
+	return "namespace " + namespace
+}
+
 // checkPlace returns an error if the session's namespace does not exist or belongs to no organization: an empty result
 // there would be misleading. For a user who may not read namespaces, it does not report whether the namespace exists.
 func (s *session) checkPlace(ctx context.Context) error {
