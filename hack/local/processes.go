@@ -85,35 +85,60 @@ func (s *supervisor) spawn(ctx context.Context, c *child) (*exec.Cmd, error) {
 	return process, nil
 }
 
+// keep waits for the process, and for each that is started in its place.
 func (s *supervisor) keep(ctx context.Context, c *child, process *exec.Cmd) {
-	pause, steady, ends := newPause(), false, 0
-	for {
+	soFar := record{pause: newPause()}
+	for process != nil {
 		started := time.Now()
 		err := process.Wait()
 		if ctx.Err() != nil {
 			return
 		}
-		switch ran := time.Since(started); {
-		case ran > steadyAfter:
-			pause, steady, ends = newPause(), true, 0
-		case ran > atOnce:
-			ends = 0
-		default:
-			ends++
-		}
-		if ends == maxEnds && !steady {
+		if soFar.ended(time.Since(started)) {
 			s.giveUp(fmt.Errorf("%s ended %d times right after its start (%s); its log (%s) ends:\n  %s",
-				c.command.name, ends, harness.EndOf(err), c.log.Name(), lastLine(c.log.Name())))
+				c.command.name, maxEnds, harness.EndOf(err), c.log.Name(), lastLine(c.log.Name())))
 			return
 		}
-		for process = nil; process == nil; {
-			next := pause.Step()
-			s.say("%s has ended (%s); starting it again in %s; its log (%s) ends:\n  %s",
-				c.command.name, harness.EndOf(err), next.Round(time.Millisecond), c.log.Name(), lastLine(c.log.Name()))
-			if !harness.Pause(ctx, next) {
-				return
-			}
-			process, err = s.spawn(ctx, c)
+		process = s.restart(ctx, c, &soFar.pause, err)
+	}
+}
+
+// record is how a child has run so far.
+type record struct {
+	// pause before its next start.
+	pause wait.Backoff
+	// steady means that it has ever run for longer than steadyAfter.
+	steady bool
+	// ends is how many times in a row it has ended within atOnce.
+	ends int
+}
+
+// ended notes that the child ended after that time, and reports whether to give it up.
+func (r *record) ended(ran time.Duration) bool {
+	switch {
+	case ran > steadyAfter:
+		*r = record{pause: newPause(), steady: true}
+	case ran > atOnce:
+		r.ends = 0
+	default:
+		r.ends++
+	}
+	return r.ends == maxEnds && !r.steady
+}
+
+// restart starts the child, which ended with err, after a pause, and after a longer one each time that fails. It
+// returns nil once ctx ends.
+func (s *supervisor) restart(ctx context.Context, c *child, pause *wait.Backoff, err error) *exec.Cmd {
+	for {
+		next := pause.Step()
+		s.say("%s has ended (%s); starting it again in %s; its log (%s) ends:\n  %s",
+			c.command.name, harness.EndOf(err), next.Round(time.Millisecond), c.log.Name(), lastLine(c.log.Name()))
+		if !harness.Pause(ctx, next) {
+			return nil
+		}
+		var process *exec.Cmd
+		if process, err = s.spawn(ctx, c); err == nil {
+			return process
 		}
 	}
 }
