@@ -57,29 +57,28 @@ type controllerSetup struct {
 }
 
 // controllerSetups returns all controllers, one per line. A package that needs more than the manager gets it here, in
-// its Settings.
+// its Settings. The controllers of one call share what is made here.
 func (o *controllerOptions) controllerSetups() []controllerSetup {
-	left := finding.NewImplied()
+	implied := finding.NewImplied()
 	if !o.impliedStatuses {
-		left = nil
+		implied = nil
 	}
 	emptying := review.NewEmptying()
 	return []controllerSetup{
 		{"apikey", 2, apikey.Settings{Namespace: o.namespace}.SetupWithManager},
 		// Few workers, so that writes by scanners and users take precedence on a busy API server.
-		{"finding", 2, finding.Settings{Implied: left}.SetupWithManager},
+		{"finding", 2, finding.Settings{Implied: implied}.SetupWithManager},
 		{"findingtrend", 1, findingtrend.Settings{}.SetupWithManager},
 		{"organization", 2, organization.SetupWithManager},
 		{"project", 4, project.SetupWithManager},
 		{"repository", 2, repository.SetupWithManager},
-		{"retention", 2, retention.Settings{Rate: o.retentionRate, Implied: left, Emptying: emptying}.SetupWithManager},
+		{"retention", 2, retention.Settings{Rate: o.retentionRate, Implied: implied, Emptying: emptying}.SetupWithManager},
 		{"review", 2, review.Settings{Emptying: emptying}.SetupWithManager},
 		{"reviewissue", 4, reviewissue.SetupWithManager},
-		{"scan", 2, scan.Settings{Implied: left}.SetupWithManager},
+		{"scan", 2, scan.Settings{Implied: implied}.SetupWithManager},
 		{"triageoperation", 2, triageoperation.SetupWithManager},
 		{"triagepolicy", 2, triagepolicy.SetupWithManager},
-		{"webhookdelivery", 4,
-			o.webhooks.SetupWithManager},
+		{"webhookdelivery", 4, o.webhooks.SetupWithManager},
 		{"webhookendpoint", 2, webhookendpoint.Settings{MaxPending: o.webhookMaxPending}.SetupWithManager},
 	}
 }
