@@ -34,8 +34,10 @@ func TestATenthOfTheMemoryLimitIsLeftForWhatGoDoesNotCount(t *testing.T) {
 		}
 		harness.Same(t, reason, test.want, debug.SetMemoryLimit(-1))
 	}
+	harness.Contains(t, "the chart passes the memory limit", string(readChart(t, "templates/_helpers.tpl")),
+		"name: "+memoryLimitVariable, "name: GOMEMLIMIT")
 	for _, template := range []string{"controller.yaml", "api.yaml"} {
 		manifest := string(readChart(t, "templates/"+template))
-		harness.Contains(t, template+" passes the memory limit", manifest, "name: "+memoryLimitVariable, "name: GOMEMLIMIT")
+		harness.Contains(t, template+" passes the environment", manifest, `include "findings.env" $component`)
 	}
 }

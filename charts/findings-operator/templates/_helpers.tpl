@@ -87,6 +87,25 @@ capabilities:
   drop: [ALL]
 {{- end -}}
 
+{{- /* The environment of a component's container, which is named after it. */ -}}
+{{- define "findings.env" -}}
+# The garbage collector works harder from 90 % of it on, before the kernel ends the process.
+- name: FINDINGS_MEMORY_LIMIT
+  valueFrom:
+    resourceFieldRef:
+      containerName: {{ .component }}
+      resource: limits.memory
+- name: GOMEMLIMIT # for earlier images, which do not read FINDINGS_MEMORY_LIMIT
+  valueFrom:
+    resourceFieldRef:
+      containerName: {{ .component }}
+      resource: limits.memory
+{{- if .root.Values.caCertificatesConfigMap }}
+- name: SSL_CERT_DIR # besides Mozilla's authorities, which are in the image
+  value: /etc/findings/ca-certificates
+{{- end }}
+{{- end -}}
+
 {{- /* Replicas keep apart, by host and by zone, where there are several. */ -}}
 {{- define "findings.topologySpread" -}}
 {{- $selector := include "findings.selector" . -}}
@@ -122,4 +141,40 @@ tolerations:
 
 {{- define "findings.servicePort" -}}
 {{- .Values.service.port | default (ternary 443 80 (not (empty .Values.api.tls.secret))) -}}
+{{- end -}}
+
+{{- /* The Service of a component's metrics. */ -}}
+{{- define "findings.metricsService" -}}
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ include "findings.fullname" .root }}-{{ .component }}-metrics
+  namespace: {{ .root.Release.Namespace | quote }}
+  labels:
+    {{- include "findings.componentLabels" . | nindent 4 }}
+spec:
+  clusterIP: None
+  selector:
+    {{- include "findings.selector" . | nindent 4 }}
+  ports:
+    - name: metrics
+      port: {{ .port }}
+      targetPort: {{ .targetPort }}
+{{- end -}}
+
+{{- define "findings.disruptionBudget" -}}
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: {{ include "findings.fullname" .root }}-{{ .component }}
+  namespace: {{ .root.Release.Namespace | quote }}
+  labels:
+    {{- include "findings.componentLabels" . | nindent 4 }}
+spec:
+  maxUnavailable: 1
+  # A pod that is not ready must not hold up a node's drain.
+  unhealthyPodEvictionPolicy: AlwaysAllow
+  selector:
+    matchLabels:
+      {{- include "findings.selector" . | nindent 6 }}
 {{- end -}}
