@@ -165,7 +165,7 @@ func decideSome(ctx context.Context, b *bench.Bench, f *bench.Fixture) ([]capaci
 
 // importSome imports new results while the controllers work, and waits for the last state.
 func importSome(ctx context.Context, b *bench.Bench, f *bench.Fixture) ([]capacityFigure, error) {
-	im, err := newImporting(ctx, b, f)
+	im, err := newLearnedImports(ctx, b, f)
 	if err != nil {
 		return nil, err
 	}

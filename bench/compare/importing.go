@@ -47,7 +47,7 @@ var importSides = []string{createsSide, importSide, againSide, createsOnSide, im
 
 // importing compares imports with bare creates of the same findings.
 func importing(ctx context.Context, b *bench.Bench, f *bench.Fixture) (*report.Section, error) {
-	im, err := newImporting(ctx, b, f)
+	im, err := newLearnedImports(ctx, b, f)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +96,8 @@ type imports struct {
 	turns int
 }
 
-func newImporting(ctx context.Context, b *bench.Bench, f *bench.Fixture) (*imports, error) {
+// newLearnedImports prepares imports, and learns which findings one creates.
+func newLearnedImports(ctx context.Context, b *bench.Bench, f *bench.Fixture) (*imports, error) {
 	count := importedFindings
 	if b.Short {
 		count = importedInShort

@@ -23,7 +23,7 @@ const (
 // policyAtRest checks what is written while a policy is in force and nothing changes, and when policies are created
 // that decide about no further finding.
 func (m *many) policyAtRest(ctx context.Context) error {
-	if err := m.rest(ctx, atRest, "", func(context.Context) error { return nil }); err != nil {
+	if err := m.recordWrites(ctx, atRest, "", func(context.Context) error { return nil }); err != nil {
 		return err
 	}
 	nothing := m.policy("bench-nothing", 0)
@@ -33,19 +33,19 @@ func (m *many) policyAtRest(ctx context.Context) error {
 	} {
 		object := "triagepolicies/" + m.Organization.Namespace + "/" + policy.Name
 		create := func(ctx context.Context) error { return m.Client.Create(ctx, policy) }
-		if err := m.rest(ctx, what, object, create); err != nil {
+		if err := m.recordWrites(ctx, what, object, create); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// rest records the objects that are written from a change until some time after it, except for the given object.
+// recordWrites records the objects that are written from a change until some time after it, except for the given one.
 // Earlier work must settle first: policies recount some seconds after findings have changed, and the use of keys is
 // recorded once a minute.
-func (m *many) rest(ctx context.Context, what, but string, change func(context.Context) error) error {
+func (m *many) recordWrites(ctx context.Context, what, but string, change func(context.Context) error) error {
 	m.bench.Say("triage: what is written %s", what)
-	if err := m.settled(ctx); err != nil {
+	if err := m.awaitNoWrites(ctx); err != nil {
 		return err
 	}
 	revision, err := dataset.Revision(ctx, m.EtcdURL())
@@ -59,7 +59,7 @@ func (m *many) rest(ctx context.Context, what, but string, change func(context.C
 		return err
 	}
 	if but != "" {
-		if err := m.settled(ctx); err != nil {
+		if err := m.awaitNoWrites(ctx); err != nil {
 			return err
 		}
 	}
@@ -80,8 +80,8 @@ func (m *many) recounted() time.Duration {
 	return 5*time.Second + time.Duration(m.Size)*400*time.Microsecond
 }
 
-// settled returns when the controllers have not written for a while.
-func (m *many) settled(ctx context.Context) error {
+// awaitNoWrites returns when the controllers have not written for a while.
+func (m *many) awaitNoWrites(ctx context.Context) error {
 	if err := waitIdle(ctx, m.Fixture); err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (m *many) compareOperation(ctx context.Context) error {
 				return err
 			}
 		}
-		return m.rest(ctx, afterOperation, "", func(context.Context) error { return nil })
+		return m.recordWrites(ctx, afterOperation, "", func(context.Context) error { return nil })
 	})
 }
 
