@@ -3,14 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/bench/internal/bench"
 	"github.com/appsec-dev/findings-operator/bench/internal/report"
-	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // withControllers starts the controllers, with further flags, over the fixture, and waits until they are idle. The
@@ -60,23 +57,4 @@ func removeAll(ctx context.Context, f *bench.Fixture, kinds []client.Object, opt
 func servers(f *bench.Fixture) []int {
 	pids := f.PIDs()
 	return []int{pids["kube-apiserver"], pids["etcd"]}
-}
-
-// sleep returns an error if the context ends before the time is over.
-func sleep(ctx context.Context, wait time.Duration) error {
-	harness.Pause(ctx, wait)
-	return ctx.Err()
-}
-
-// eventually polls until try succeeds; on a timeout it returns the last error.
-func eventually(ctx context.Context, interval, timeout time.Duration, try func(context.Context) error) error {
-	last := errors.New("not tried")
-	err := wait.PollUntilContextTimeout(ctx, interval, timeout, true, func(ctx context.Context) (bool, error) {
-		last = try(ctx)
-		return last == nil, nil
-	})
-	if err != nil {
-		return errors.Join(err, last)
-	}
-	return nil
 }

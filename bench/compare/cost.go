@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/appsec-dev/findings-operator/bench/internal/bench"
 	"github.com/appsec-dev/findings-operator/bench/internal/measure"
@@ -136,9 +135,3 @@ func sizeTable(earlier, build string, before, after []*lifeCost) report.Table {
 	}
 	return table
 }
-
-func inMilliseconds(ms float64) string {
-	return milliseconds(time.Duration(ms * float64(time.Millisecond)))
-}
-
-func inBytes(bytes float64) string { return fmt.Sprintf("%.0f", bytes) }

@@ -28,3 +28,11 @@ func thousands(n int) string {
 	}
 	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
 }
+
+func megabytes(bytes float64) string { return fmt.Sprintf("%.0f", bytes/1e6) }
+
+func inMilliseconds(ms float64) string {
+	return milliseconds(time.Duration(ms * float64(time.Millisecond)))
+}
+
+func inBytes(bytes float64) string { return fmt.Sprintf("%.0f", bytes) }

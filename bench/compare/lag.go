@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/appsec-dev/findings-operator/bench/internal/bench"
-	"github.com/appsec-dev/findings-operator/bench/internal/measure"
 	"github.com/appsec-dev/findings-operator/bench/internal/report"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -153,14 +151,6 @@ func (p *probing) under(ctx context.Context, load lagLoad, short bool) (lagFound
 	return lagFound{count: len(taken.answers), answer: quantilesOf(taken.answers), watch: quantilesOf(taken.watches), writes: rate, model: after.less(before)}, nil
 }
 
-// quantiles of times.
-type quantiles struct{ p50, p99, most time.Duration }
-
-func quantilesOf(taken []time.Duration) quantiles {
-	slices.Sort(taken)
-	return quantiles{measure.Quantile(taken, 0.5), measure.Quantile(taken, 0.99), measure.Quantile(taken, 1)}
-}
-
 // writeOthers writes to other findings until stop is called.
 func (p *probing) writeOthers(ctx context.Context, load lagLoad) (written *atomic.Int64, stop func() error) {
 	written = &atomic.Int64{}
@@ -243,12 +233,6 @@ func awaitShown(ctx context.Context, f *bench.Fixture, path string, shown []byte
 	return nil
 }
 
-// histogram holds the buckets of a Prometheus histogram in ascending order. It has some, and the same in all scrapes.
-type histogram []bucket
-
-// bucket counts the values up to a bound in seconds.
-type bucket struct{ bound, count float64 }
-
 func (p *probing) modelLag(ctx context.Context) (histogram, error) {
 	metrics, err := p.Facade.Metrics(ctx)
 	if err != nil {
@@ -266,26 +250,4 @@ func (p *probing) modelLag(ctx context.Context) (histogram, error) {
 		out[i].count = sample.Value
 	}
 	return out, nil
-}
-
-func (h histogram) less(before histogram) histogram {
-	out := slices.Clone(h)
-	for i := range out {
-		out[i].count -= before[i].count
-	}
-	return out
-}
-
-// at returns the smallest bound that covers the quantile.
-func (h histogram) at(quantile float64) string {
-	last := len(h) - 1 // its bound is infinite
-	if h[last].count == 0 {
-		return "-"
-	}
-	for _, b := range h[:last] {
-		if b.count >= quantile*h[last].count {
-			return "below " + milliseconds(time.Duration(b.bound*float64(time.Second)))
-		}
-	}
-	return fmt.Sprintf("more than %g s", h[last-1].bound)
 }

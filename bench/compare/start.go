@@ -84,8 +84,6 @@ const startText = "The REST API's process is started; it is ready when `/readyz`
 	"The heap in use is what remains after a garbage collection; for the REST API it is half of the size at which the next collection is due, from its own metric. " +
 	"The bytes per finding are the difference between the largest and the smallest number of findings, if there are two sizes: both have the same reviews."
 
-func megabytes(bytes float64) string { return fmt.Sprintf("%.0f", bytes/1e6) }
-
 // took returns the median duration of a side.
 func took(results measure.Results, side string) time.Duration {
 	return time.Duration(results.Median(side, func(s measure.Sample) float64 { return float64(s.Elapsed) }))
