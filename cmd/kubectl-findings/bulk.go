@@ -9,44 +9,13 @@ import (
 	"io"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/util/wait"
-
-	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 // defaultConcurrency is how many objects are written at the same time: enough to hide the latency, few enough to leave
 // the API server to others.
 const defaultConcurrency = 16
-
-// backoff between attempts of one write, 12 to 19 seconds in total if each fails at once, because the client library
-// does not wait for the Retry-After of an outage before it repeats a write. It has already waited for that of a code
-// 429.
-var backoff = wait.Backoff{Steps: 7, Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5}
-
-// retryLimit is how long after the first attempt another may begin if attempts are slow to fail: with dropped packets,
-// one takes half a minute. A request that times out is tried again.
-const retryLimit = callTimeout + 10*time.Second
-
-// withRetries retries an operation that may fail temporarily, because other clients write the object at the same time
-// or the API server is overloaded. It gives up once ctx ends, or after retryLimit.
-func withRetries(ctx context.Context, try func() error) error {
-	begun, pauses := time.Now(), backoff
-	err := try()
-	for err != nil && isTemporary(err) && pauses.Steps > 1 && time.Since(begun) <= retryLimit {
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(pauses.Step()):
-		}
-		err = try()
-	}
-	return err
-}
-
-func isTemporary(err error) bool { return kube.IsConflict(err) || kube.IsTemporary(err) }
 
 // outcome of a command for one of many objects.
 type outcome struct {

@@ -254,28 +254,3 @@ func replaced(another client.Object) error {
 	gone := apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource(kind.Resource).GroupResource(), another.GetName())
 	return fmt.Errorf("%w: it was deleted, and another one was created under its name", gone)
 }
-
-// poll calls read until it returns true or fails, or ctx ends: every second, and more often at first. It continues
-// after temporary errors for retryLimit, which lets an API server restart.
-func poll(ctx context.Context, read func() (ended bool, err error)) error {
-	const first, longest = 100 * time.Millisecond, time.Second
-	answered := time.Now()
-	for pause := first; ; pause = min(2*pause, longest) {
-		begun := time.Now()
-		ended, err := read()
-		switch {
-		case ended, err != nil && !isTemporary(err):
-			return err
-		case err == nil:
-			answered = time.Now()
-			pause = max(pause, answered.Sub(begun)) // so that many reads do not load the API server all the time
-		case ctx.Err() != nil, time.Since(answered) > retryLimit:
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(pause):
-		}
-	}
-}
