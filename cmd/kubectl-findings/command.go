@@ -5,40 +5,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-
-	"github.com/spf13/pflag"
 )
-
-// choosing holds the flags that choose the API server and the user, except --token.
-var choosing = []string{
-	"kubeconfig", "context", "cluster", "user", "server", "tls-server-name", "insecure-skip-tls-verify",
-	"certificate-authority", "client-certificate", "client-key", "proxy-url", "as", "as-uid", "as-group", "as-user-extra",
-}
-
-// chosen returns the flags of choosing that were given, as they are written in a shell. Commands are printed, and CI
-// keeps what is printed, so they contain no secret: a token is left to be filled in.
-func (f *connectionFlags) chosen() []string {
-	var arguments []string
-	f.flags.VisitAll(func(flag *pflag.Flag) {
-		if flag.Changed && flag.Name == "token" {
-			arguments = append(arguments, "--token=TOKEN")
-		}
-		if !flag.Changed || !slices.Contains(choosing, flag.Name) {
-			return
-		}
-		values := []string{flag.Value.String()}
-		if several, are := flag.Value.(pflag.SliceValue); are {
-			values = several.GetSlice()
-		}
-		for _, value := range values {
-			if flag.Name == "server" || flag.Name == "proxy-url" {
-				value = withoutPassword(value)
-			}
-			arguments = append(arguments, quoted(runtime.GOOS, "--"+flag.Name+"="+value))
-		}
-	})
-	return arguments
-}
 
 var userInfo = regexp.MustCompile(`^(\w+://)?[^/?#]*@`)
 

@@ -8,10 +8,13 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/safely"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/scanimport/provision"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
@@ -132,4 +135,60 @@ func (o *sarifOptions) parse(name string) (*sarif.Log, error) {
 		in = file
 	}
 	return sarif.Parse(in, sarif.Options{SourceRoot: o.sourceRoot})
+}
+
+// connect returns a session, which explains errors, and a client for imports. It refuses a namespace whose name cannot
+// belong to an organization.
+func (c cli) connect(ctx context.Context) (*session, *importer.Client, error) {
+	session, err := c.open()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := session.checkOrganization(ctx); err != nil {
+		return nil, nil, err
+	}
+	imports, err := importer.NewClient(session.config)
+	return session, imports, err
+}
+
+// explainImport adds advice to an import's error: which role allows it, or that the namespace does not exist.
+func (s *session) explainImport(ctx context.Context, err error, what string) error {
+	if _, refused := errors.AsType[*importer.RefusedError](err); refused || kube.IsNotFound(err) {
+		if missing := s.checkPlace(context.WithoutCancel(ctx)); missing != nil {
+			return errors.Join(missing, err)
+		}
+	}
+	if kube.IsQuotaExceeded(err) {
+		return err // the import's error already explains its quota
+	}
+	explained := s.explain(err, need{what: what, role: roleScanner})
+	if kube.LacksField(err) {
+		return fmt.Errorf("%w\nWhat is already written is kept", explained)
+	}
+	return explained
+}
+
+// checkSourceRoot refuses a root that would have no effect.
+func checkSourceRoot(root string) error {
+	if root != "" && !sarif.IsRoot(root) {
+		return fmt.Errorf("--source-root is %q and must be an absolute path such as \"$PWD\", or a file:// URI", root)
+	}
+	return nil
+}
+
+// checkProject refuses what cannot be the name of an object, such as a full name as for --repository.
+func checkProject(name string) error {
+	if len(content.IsPathSegmentName(name)) > 0 {
+		return fmt.Errorf("--project is %q and must be the name of a Project, for example api: "+
+			"see kubectl get projects.appsec.dev -n NAMESPACE", name)
+	}
+	return nil
+}
+
+// checkFolder refuses a folder outside of the repository: without its first part it would be another folder.
+func checkFolder(folder string) error {
+	if provision.Leaves(folder) {
+		return fmt.Errorf("--project-path is %q and must be a folder in the repository, for example services/api", folder)
+	}
+	return nil
 }

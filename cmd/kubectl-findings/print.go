@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -10,15 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
-)
-
-const (
-	outputJSON = "json"
-	outputYAML = "yaml"
 )
 
 // print writes the summaries.
@@ -27,26 +19,6 @@ func (o *importOptions) print(summaries []*importer.Summary) error {
 		return nil
 	}
 	return write(o.streams.Out, o.output, summaries, func() []byte { return o.text(summaries) })
-}
-
-// write encodes a summary in the requested format, or writes its text.
-func write(to io.Writer, format string, summary any, text func() []byte) error {
-	var out []byte
-	var err error
-	switch format {
-	case outputJSON:
-		out, err = json.MarshalIndent(summary, "", "  ")
-		out = append(out, '\n')
-	case outputYAML:
-		out, err = yaml.Marshal(summary)
-	default:
-		out = text()
-	}
-	if err != nil {
-		return err
-	}
-	_, err = to.Write(out)
-	return err
 }
 
 func (o *importOptions) text(summaries []*importer.Summary) []byte {
