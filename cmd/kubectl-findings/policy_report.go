@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
 )
 
@@ -158,92 +156,71 @@ func sameSpec(a, b *v1alpha1.TriagePolicySpec) bool {
 
 func (r *policyReport) note(text string) { r.Notes = append(r.Notes, text) }
 
-// maxShown bounds how many findings per kind of change the text lists; JSON and YAML list all.
-const maxShown = 20
-
-func (r *policyTestResult) text() []byte {
-	var b bytes.Buffer
-	for _, policy := range r.Policies {
-		policy.text(&b)
-	}
-	if r.Gate != nil {
-		fmt.Fprintf(&b, "gate %s %s\n", r.Gate.FailOn, map[bool]string{true: "passed", false: "failed"}[r.Gate.Passed])
-	}
-	return b.Bytes()
-}
-
-func (r *policyReport) text(b *bytes.Buffer) {
-	set := string(r.Set.UserStatus)
-	if r.Set.Reason != "" {
-		set += " (" + string(r.Set.Reason) + ")"
-	}
-	fmt.Fprintf(b, "%s in %s: %s, priority %d\n", r.Policy, r.Namespace, printable(set), r.Priority)
-	fmt.Fprintf(b, "  in the cluster: %s\n", r.Cluster.text())
-	fmt.Fprintf(b, "  matched %d of %d findings = %d applied + %d shadowed + %d overridden by people + %d decided alike by people; %d failed\n",
-		r.Matched, r.Findings, r.Applied, r.Shadowed, r.Overridden, r.Agreed, r.Failed)
-	for _, name := range slices.Sorted(maps.Keys(r.ShadowedBy)) {
-		fmt.Fprintf(b, "  shadowed by %s: %d\n", name, r.ShadowedBy[name])
-	}
-	if f := r.Failure; f != nil {
-		fmt.Fprintf(b, "  failed, and so not matched, for example %s: %s\n", f.Finding, printable(f.Message))
-	}
-	for _, note := range r.Notes {
-		fmt.Fprintf(b, "  note: %s\n", note)
-	}
-	if r.Stopped != "" {
-		fmt.Fprintf(b, "  WARNING: STOPPED (%s): %s\n", r.Stopped, r.stoppedBecause())
-	}
-	fmt.Fprintf(b, "  gained %d, lost %d, decided differently %d\n", len(r.Gained), len(r.Lost), len(r.Changed))
-	listChanges(b, "gained", r.Gained)
-	listChanges(b, "lost", r.Lost)
-	listChanges(b, "changed", r.Changed)
-}
-
-// stoppedBecause explains why the policy could not come into force, and what that means for the counts.
-func (r *policyReport) stoppedBecause() string {
-	switch r.Stopped {
-	case v1alpha1.ReasonTooMany:
-		bound := fmt.Sprintf("maxFindings is %d", r.MaxFindings)
-		if r.Limit < r.MaxFindings {
-			bound = fmt.Sprintf("it stays stopped until no more than %d do", r.Limit)
+// count records the policy's outcome for one finding.
+func (r *policyReport) count(finding *v1alpha1.Finding, trial rules.Trial) {
+	r.Findings++
+	switch trial.Outcome {
+	case rules.NotMatched:
+		return
+	case rules.Failed:
+		r.Failed++
+		if r.Failure == nil {
+			r.Failure = &v1alpha1.PolicyFailure{
+				Finding: v1alpha1.ResourceName(finding.Name), Message: rules.Failure(trial.Err),
+			}
 		}
-		return fmt.Sprintf("%d findings match and %s, so it would not come into force; what follows is as if it did",
-			r.Matched, bound)
-	case v1alpha1.ReasonTooManyPolicies:
-		return fmt.Sprintf("%d other policies are in force, so it would not come into force; what follows is as if it did",
-			rules.MaxInForce)
-	case v1alpha1.ReasonTooCostly:
-		return "the policy in the cluster has this expression, which takes too long to evaluate over all findings, so it " +
-			"would not come into force; what follows is as if it did"
-	default:
-		return "spec.validUntil has passed, so it would decide about nothing"
+		return
+	case rules.Decides:
+		r.Applied++
+	case rules.Shadowed:
+		r.Shadowed++
+		if r.ShadowedBy == nil {
+			r.ShadowedBy = map[v1alpha1.ResourceName]int{}
+		}
+		r.ShadowedBy[trial.By.Name]++
+	case rules.Overridden:
+		r.Overridden++
+	case rules.Agreed:
+		r.Agreed++
 	}
+	r.Matched++
 }
 
-func (c *policyInCluster) text() string {
+// compare records the change for a finding that the policy decides about, before or after.
+func (r *policyReport) compare(finding *v1alpha1.Finding, was, becomes *v1alpha1.FindingVerdict) {
+	mine := func(v *v1alpha1.FindingVerdict) bool { return v != nil && string(v.Policy) == r.Policy }
+	change := verdictChange{
+		Finding: finding.Name, Severity: finding.Spec.Details.Severity, Title: finding.Spec.Details.Title,
+		Was: saidBy(was), Becomes: saidBy(becomes),
+	}
+	if mine(was) {
+		r.Cluster.Applied++
+	}
 	switch {
-	case !c.Exists:
-		return "no policy of this name"
-	case c.InForce == 0:
-		return fmt.Sprintf("generation %d, not in force (%s)", c.Generation, cmp.Or(c.Why, "not seen yet"))
-	default:
-		return fmt.Sprintf("generation %d in force, %d applied", c.InForce, c.Applied)
+	case !mine(was) && mine(becomes):
+		r.Gained = append(r.Gained, change)
+	case mine(was) && !mine(becomes):
+		r.Lost = append(r.Lost, change)
+	case mine(was) && !findingstate.SameVerdict(was, becomes):
+		r.Changed = append(r.Changed, change)
 	}
 }
 
-// listChanges lists the first findings in the format of the import summaries.
-func listChanges(b *bytes.Buffer, action string, changes []verdictChange) {
-	for _, c := range changes[:min(len(changes), maxShown)] {
-		changeLine(b, action, c.Finding, c.Severity, shortened(c.Title, titleLength), c.Was.text()+" -> "+c.Becomes.text())
+// conclude records why the policy could not come into force, by the rules of the controllers.
+func (r *policyReport) conclude(trial *trial, t *trials) {
+	_, has := t.world.policies[r.Policy]
+	inForce := has && r.Cluster.InForce != 0
+	switch {
+	case rules.WindowOf(trial.policy.Spec, t.now) == rules.Expired:
+		r.Stopped = v1alpha1.ReasonPolicyExpired
+	case !inForce && len(trial.others) >= rules.MaxInForce:
+		r.Stopped = v1alpha1.ReasonTooManyPolicies
+	case r.Matched > int(r.Limit):
+		r.Stopped = v1alpha1.ReasonTooMany
+	case r.costly:
+		r.Stopped = v1alpha1.ReasonTooCostly
 	}
-	if more := len(changes) - maxShown; more > 0 {
-		fmt.Fprintf(b, "... and %d more %s: -o json lists all\n", more, action)
+	if len(r.ShadowedBy) > 0 && r.Applied == 0 {
+		r.note("other policies decide about all that this one could decide about: see spec.priority")
 	}
-}
-
-func (v *policyVerdict) text() string {
-	if v == nil {
-		return string(v1alpha1.UserStatusOpen)
-	}
-	return string(v.UserStatus) + " by " + string(v.Policy)
 }
