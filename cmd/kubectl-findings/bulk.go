@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
+
+	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
 )
 
 // defaultConcurrency is how many objects are written at the same time: enough to hide the latency, few enough to leave
@@ -101,6 +103,26 @@ func (s *bulkSummary) count(names []string, outcomes []outcome) {
 		default:
 			s.Unchanged = append(s.Unchanged, names[i])
 		}
+	}
+}
+
+// Reasons for findings without room in the operation's status.
+const (
+	whyConflicted = "it was changed in the meantime"
+	whyLeft       = "it could not be changed"
+)
+
+// add counts a finding by its outcome.
+func (s *bulkSummary) add(name string, outcome rules.Outcome, why string) {
+	switch outcome {
+	case rules.Changed:
+		s.Done = append(s.Done, name)
+	case rules.Unchanged:
+		s.Unchanged = append(s.Unchanged, name)
+	case rules.Conflicted:
+		s.Conflicted = append(s.Conflicted, failure{name, cmp.Or(why, whyConflicted)})
+	default:
+		s.Failed = append(s.Failed, failure{name, cmp.Or(why, whyLeft)})
 	}
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -19,8 +18,6 @@ const (
 	// maxSearched bounds how many objects are searched, maxOffered how many are offered.
 	maxSearched = 2000
 	maxOffered  = 200
-	// suggestTimeout bounds the search for names similar to one that does not exist.
-	suggestTimeout = 5 * time.Second
 )
 
 const completionLong = `Print the completion script of a shell for the program kubectl-findings.
@@ -108,8 +105,6 @@ func completeOneName(c cli, kind string, describe describe) cobra.CompletionFunc
 		return complete(cmd, given, begun)
 	}
 }
-
-var errEnough = errors.New("enough")
 
 // offer lists the names with that prefix that are not given yet. After an error it offers fewer names, because it
 // cannot be reported.

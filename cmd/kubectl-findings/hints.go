@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -97,8 +97,12 @@ func (s *session) nextWhenForbidden(n need) string {
 		n.what, n.role, s.namespace, s.namespace, n.role)
 }
 
-// maxCompared bounds how many names are compared with one that does not exist.
-const maxCompared = 5000
+const (
+	// maxCompared bounds how many names are compared with one that does not exist.
+	maxCompared = 5000
+	// suggestTimeout bounds the search for names similar to one that does not exist.
+	suggestTimeout = 5 * time.Second
+)
 
 // notFound adds objects with a similar name to a not-found error.
 func (s *session) notFound(ctx context.Context, err error, n need) error {
@@ -143,44 +147,4 @@ func (s *session) ofOtherKind(n need) string {
 		return n.name + " looks like the name of a finding: see kubectl findings triage"
 	}
 	return ""
-}
-
-// maxSimilar bounds how many names are suggested.
-const maxSimilar = 3
-
-// similar returns the names that begin with the given one, or else those a few letters away from it.
-func similar(name string, names []string) []string {
-	var near []string
-	for _, other := range names {
-		if name != "" && strings.HasPrefix(other, name) {
-			near = append(near, other)
-		}
-	}
-	if len(near) == 0 {
-		near = slices.DeleteFunc(slices.Clone(names),
-			func(other string) bool { return distance(name, other) > max(2, len(name)/8) })
-		slices.SortStableFunc(near, func(a, b string) int { return distance(name, a) - distance(name, b) })
-	}
-	return near[:min(len(near), maxSimilar)]
-}
-
-// distance returns how many letters must be inserted, deleted or changed to turn one name into the other.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			changed := diagonal
-			if a[i] != b[j] {
-				changed++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(changed, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -438,26 +438,6 @@ func (w *operating) eachEntry(ctx context.Context, visit func(*rules.Entry, rule
 	return nil
 }
 
-// Reasons for findings without room in the operation's status.
-const (
-	whyConflicted = "it was changed in the meantime"
-	whyLeft       = "it could not be changed"
-)
-
-// add counts a finding by its outcome.
-func (s *bulkSummary) add(name string, outcome rules.Outcome, why string) {
-	switch outcome {
-	case rules.Changed:
-		s.Done = append(s.Done, name)
-	case rules.Unchanged:
-		s.Unchanged = append(s.Unchanged, name)
-	case rules.Conflicted:
-		s.Conflicted = append(s.Conflicted, failure{name, cmp.Or(why, whyConflicted)})
-	default:
-		s.Failed = append(s.Failed, failure{name, cmp.Or(why, whyLeft)})
-	}
-}
-
 // conclude prints the summary and returns the error of the command as a whole.
 func (w *operating) conclude() error {
 	summary := w.summary

@@ -167,6 +167,9 @@ func (s *session) eachPage(ctx context.Context, kind string, limit int64, option
 	})
 }
 
+// errEnough is for a visit of eachPage that needs no further objects.
+var errEnough = errors.New("enough")
+
 // inNamespace selects the objects of the session's namespace.
 func (s *session) inNamespace() client.ListOptions { return client.ListOptions{Namespace: s.namespace} }
 
