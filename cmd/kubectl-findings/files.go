@@ -66,7 +66,7 @@ func (o *sarifOptions) choices() (importer.Choices, error) {
 		checkSourceRoot(o.sourceRoot),
 	}
 	if o.category != "" {
-		for _, known := range chosen[v1alpha1.FindingCategory](categoryChoice, []string{o.category}, &errs) {
+		for _, known := range readChoice[v1alpha1.FindingCategory](categoryChoice, []string{o.category}, &errs) {
 			c.Category = known
 		}
 	}

@@ -86,7 +86,7 @@ type policyVerdict struct {
 	Comment    string                  `json:"comment,omitempty"`
 }
 
-func saidBy(v *v1alpha1.FindingVerdict) *policyVerdict {
+func shownVerdict(v *v1alpha1.FindingVerdict) *policyVerdict {
 	if v == nil {
 		return nil
 	}
@@ -191,7 +191,7 @@ func (r *policyReport) compare(finding *v1alpha1.Finding, was, becomes *v1alpha1
 	mine := func(v *v1alpha1.FindingVerdict) bool { return v != nil && string(v.Policy) == r.Policy }
 	change := verdictChange{
 		Finding: finding.Name, Severity: finding.Spec.Details.Severity, Title: finding.Spec.Details.Title,
-		Was: saidBy(was), Becomes: saidBy(becomes),
+		Was: shownVerdict(was), Becomes: shownVerdict(becomes),
 	}
 	if mine(was) {
 		r.Cluster.Applied++

@@ -89,7 +89,7 @@ func (t *trials) add(finding *v1alpha1.Finding) {
 	}
 	var was, becomes *v1alpha1.FindingVerdict
 	if findingstate.Undecided(finding) && findingstate.StatusWithoutPolicies(finding) == v1alpha1.UserStatusOpen {
-		was, becomes = saidOf(rules.First(t.before, facts, t.now)), saidOf(rules.First(t.after, facts, t.now))
+		was, becomes = verdictFrom(rules.First(t.before, facts, t.now)), verdictFrom(rules.First(t.after, facts, t.now))
 	}
 	for _, trial := range t.all {
 		trial.report.count(facts.Finding, trial.policy.Try(trial.others, facts, t.now))
@@ -97,7 +97,7 @@ func (t *trials) add(finding *v1alpha1.Finding) {
 	}
 }
 
-func saidOf(policy *rules.Policy) *v1alpha1.FindingVerdict {
+func verdictFrom(policy *rules.Policy) *v1alpha1.FindingVerdict {
 	if policy == nil {
 		return nil
 	}

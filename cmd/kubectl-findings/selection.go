@@ -61,8 +61,8 @@ func words[T ~string](values ...T) []string {
 	return out
 }
 
-// chosen returns the given values, ignoring case and duplicates, in the order of all values.
-func chosen[T ~string](c choice, given []string, errs *[]error) (values []T) {
+// readChoice returns the given values, ignoring case and duplicates, in the order of all values.
+func readChoice[T ~string](c choice, given []string, errs *[]error) (values []T) {
 	wanted := map[string]bool{}
 	for _, value := range given {
 		at := slices.IndexFunc(c.values, func(known string) bool { return strings.EqualFold(known, value) })

@@ -78,10 +78,10 @@ func addSelectorFlags(flags *pflag.FlagSet, labels, fields *string, example stri
 func (f *filter) read() error {
 	var errs []error
 	selection := &f.selection
-	selection.Severity = chosen[v1alpha1.Level](severityChoice, f.severities, &errs)
-	selection.State = chosen[v1alpha1.FindingState](stateChoice, f.states, &errs)
-	selection.UserStatus = chosen[v1alpha1.UserStatus](userStatusChoice, f.userStatuses, &errs)
-	selection.Category = chosen[v1alpha1.FindingCategory](categoryChoice, f.categories, &errs)
+	selection.Severity = readChoice[v1alpha1.Level](severityChoice, f.severities, &errs)
+	selection.State = readChoice[v1alpha1.FindingState](stateChoice, f.states, &errs)
+	selection.UserStatus = readChoice[v1alpha1.UserStatus](userStatusChoice, f.userStatuses, &errs)
+	selection.Category = readChoice[v1alpha1.FindingCategory](categoryChoice, f.categories, &errs)
 	if f.class != "" {
 		selection.Class = &f.class
 	}
@@ -96,10 +96,10 @@ func (f *filter) read() error {
 	selection.CreatedSince, selection.CreatedUntil = readPeriod("created", f.createdSince, f.createdUntil, &errs)
 	selection.UpdatedSince, selection.UpdatedUntil = readPeriod("updated", f.updatedSince, f.updatedUntil, &errs)
 	errs = append(errs,
-		checkEnd("--created-since", selection.CreatedSince, findingquery.CheckSince),
-		checkEnd("--created-until", selection.CreatedUntil, findingquery.CheckUntil),
-		checkEnd("--updated-since", selection.UpdatedSince, findingquery.CheckSince),
-		checkEnd("--updated-until", selection.UpdatedUntil, findingquery.CheckUntil))
+		checkBound("--created-since", selection.CreatedSince, findingquery.CheckSince),
+		checkBound("--created-until", selection.CreatedUntil, findingquery.CheckUntil),
+		checkBound("--updated-since", selection.UpdatedSince, findingquery.CheckSince),
+		checkBound("--updated-until", selection.UpdatedUntil, findingquery.CheckUntil))
 	options, err := selectors("", selection.LabelSelector, selection.FieldSelector)
 	if err == nil {
 		err = checkChoices(options.FieldSelector, severityChoice, stateChoice, userStatusChoice, categoryChoice)
@@ -134,8 +134,8 @@ func readFile(file string, errs *[]error) string {
 	return path
 }
 
-// checkEnd returns an error for a flag whose time selects everything.
-func checkEnd(flag string, at *v1alpha1.Time, check func(string, time.Time) error) error {
+// checkBound returns an error for a flag whose time selects everything.
+func checkBound(flag string, at *v1alpha1.Time, check func(string, time.Time) error) error {
 	if at == nil {
 		return nil
 	}
