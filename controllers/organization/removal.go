@@ -14,7 +14,6 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
-	"github.com/appsec-dev/findings-operator/controllers/internal/removal"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
@@ -63,7 +62,7 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) error {
 // the namespace, it returns that error.
 func (r *Reconciler) wait(_ context.Context, s *scope) error {
 	s.conclude(s.waiting(""))
-	if removal.IsRefusal(s.undeleted) {
+	if kube.IsRefusal(s.undeleted) {
 		return nil
 	}
 	return s.undeleted
@@ -77,7 +76,7 @@ func (s *scope) judgeUndeleted(ctx context.Context, err error) error {
 		return err // the namespace has changed since it was read, which the next reconcile sees
 	case kube.StatusOf(err).Code == 0:
 		return err
-	case removal.IsRefusal(err):
+	case kube.IsRefusal(err):
 		s.RetryRefused(ctx, err, "the deletion of the namespace was refused, and is tried again later")
 	}
 	// A webhook that is down may block the deletion for days, and the namespace is in use until then.
@@ -128,7 +127,7 @@ func roughly(n int64) string {
 // waiting returns the verdict on an organization whose removal waits, with a sentence on what happens meanwhile.
 func (s *scope) waiting(meanwhile string) conditions.Verdict {
 	switch {
-	case removal.IsRefusal(s.undeleted):
+	case kube.IsRefusal(s.undeleted):
 		return conditions.NotReady(v1alpha1.ReasonDeleting,
 			fmt.Sprintf("The API server refuses to delete namespace %q, which is tried again: %q. Remove what blocks the "+
 				"deletion, for example an admission policy.", s.namespace(), conditions.Shortened(s.undeleted.Error()))+meanwhile)

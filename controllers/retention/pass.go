@@ -12,7 +12,6 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
-	"github.com/appsec-dev/findings-operator/controllers/internal/removal"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
@@ -257,7 +256,7 @@ func (r *Reconciler) remove(ctx context.Context, object client.Object, kind stri
 // is the refusal, which would be repeated. With fateFailed, it is the error of the API server.
 func fateOf(kind string, err error) (fate, error) {
 	switch {
-	case removal.IsRefusal(err):
+	case kube.IsRefusal(err):
 		notRemoved.WithLabelValues(kind).Inc()
 		return fateRefused, err
 	case kube.IsNotFound(err):

@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
-	"github.com/appsec-dev/findings-operator/controllers/internal/removal"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
@@ -37,7 +36,7 @@ func (r *Reconciler) emitLast(ctx context.Context, s *scope) error {
 // Patience counts from the first of consecutive refusals, because the review may have been deleted long before the API
 // server started.
 func (r *Reconciler) blocks(review types.NamespacedName, err error) bool {
-	if !removal.IsRefusal(err) {
+	if !kube.IsRefusal(err) {
 		r.refused.Forget(review)
 		return false
 	}

@@ -17,7 +17,6 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
-	"github.com/appsec-dev/findings-operator/controllers/internal/removal"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/safely"
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
@@ -249,7 +248,7 @@ func (r *Reconciler) partWriteError(s *scope, err error) error {
 // new version can fix it.
 func isRefusal(err error) bool {
 	_, is := errors.AsType[refusal](err)
-	return is || safely.Stack(err) != "" || removal.IsRefusal(err)
+	return is || safely.Stack(err) != "" || kube.IsRefusal(err)
 }
 
 func write(ctx context.Context, writer rest.Interface, finding *v1alpha1.Finding, step *rules.Step) error {

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/controllers/internal/removal"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
@@ -134,7 +133,7 @@ func untilRecorded(ctx context.Context, limit time.Duration, try func(context.Co
 		switch {
 		case last == nil || kube.IsNotFound(last):
 			return true, nil
-		case !removal.IsRefusal(last) && !kube.IsConflict(last): // no answer, or that of an outage
+		case !kube.IsRefusal(last) && !kube.IsConflict(last): // no answer, or that of an outage
 			until = time.Now().Add(recordTimeout)
 		case time.Now().After(until):
 			return false, context.DeadlineExceeded

@@ -23,7 +23,6 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ownsecret"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
-	"github.com/appsec-dev/findings-operator/controllers/internal/removal"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
@@ -133,7 +132,7 @@ func (r *Reconciler) ensureSecret(ctx context.Context, s *scope) error {
 	observeSecret(s, found.usable())
 	s.Status.ObservedGeneration = s.Object.Generation
 	s.Judge(judge(s.Object, served, found))
-	if removal.IsRefusal(found.unwritten) {
+	if kube.IsRefusal(found.unwritten) {
 		if served {
 			s.RetryRefused(ctx, found.unwritten, "the signing secret was refused, and is tried again later")
 		}
@@ -196,7 +195,7 @@ func (r *Reconciler) ping(ctx context.Context, s *scope) error {
 	// endpoint.
 	err = r.Client.Create(ctx, delivery)
 	switch {
-	case removal.IsRefusal(err):
+	case kube.IsRefusal(err):
 		s.RetryRefused(ctx, err, "the ping was refused, and is tried again later")
 		return nil
 	case err != nil && !kube.IsAlreadyExists(err):

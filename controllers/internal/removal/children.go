@@ -41,7 +41,7 @@ func Children[O reconcile.Object[S], S reconcile.Status[S]](
 	if is, err := isBeingDeleted(ctx, base, s.Object); err != nil || !is {
 		s.LeaveStatus()
 		s.Stop()
-		if IsRefusal(err) {
+		if kube.IsRefusal(err) {
 			s.RetryRefused(ctx, err, "the API server refuses to return the object: its removal is tried again later")
 			return nil
 		}
@@ -62,7 +62,7 @@ func Children[O reconcile.Object[S], S reconcile.Status[S]](
 		}
 		s.Judge(deleting(plan.Parent, child.Name, err))
 		s.RequeueAfter(again)
-		if IsRefusal(err) {
+		if kube.IsRefusal(err) {
 			s.RetryRefused(ctx, err, "removals were refused, and are tried again later")
 			return nil // later kinds wait, because what is left may depend on them
 		}
@@ -93,7 +93,7 @@ func deleting(parent, children string, err error) conditions.Verdict {
 	verdict := conditions.NotReady(v1alpha1.ReasonDeleting,
 		fmt.Sprintf("The %s is being deleted; its %s are being removed.", parent, children))
 	switch {
-	case IsRefusal(err):
+	case kube.IsRefusal(err):
 		verdict.Message = fmt.Sprintf("The %s is being deleted, but the API server refuses to remove some of its %s, "+
 			"which is tried again: %q. Remove what blocks the deletion, for example an admission policy.", parent, children,
 			conditions.Shortened(err.Error()))

@@ -7,7 +7,6 @@ package removal
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,21 +33,6 @@ const (
 	later = time.Second
 )
 
-// IsRefusal reports whether the API server refused a request, such as the removal of an object, for example because of
-// a cluster's own admission policy: the same request would be refused again. A policy or webhook chooses the status
-// code. Only a webhook may choose that of an outage, and such a refusal is recognised as one.
-func IsRefusal(err error) bool {
-	if kube.IsDeniedByWebhook(err) {
-		return true
-	}
-	switch code := kube.StatusOf(err).Code; code {
-	case http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusGone, http.StatusTooManyRequests:
-		return false
-	default:
-		return code >= http.StatusBadRequest && code < http.StatusInternalServerError
-	}
-}
-
 // Batch removes at most selected.Limit of the selected objects of a kind. It returns when to requeue; 0 means that none
 // exists. It reads from the API server, because a cache may not show a new child yet, which nothing would remove once
 // its parent's finalizer is removed. It returns a refusal if only objects are left that the API server refuses to
@@ -72,7 +56,7 @@ func Batch(ctx context.Context, base reconcile.Base, kind client.Object, selecte
 	}
 	err = base.Client.DeleteAllOf(ctx, kind, &client.DeleteAllOfOptions{ListOptions: selected})
 	switch {
-	case IsRefusal(err):
+	case kube.IsRefusal(err):
 		return oneByOne(ctx, base, kind, found, selected)
 	case err != nil:
 		return 0, fmt.Errorf("remove a %s with %s: %w", gvk.Kind, selected.FieldSelector, err)
@@ -109,7 +93,7 @@ func oneByOne(ctx context.Context, base reconcile.Base, kind client.Object, page
 				removed = true
 			case refusal != nil && ctx.Err() != nil:
 				return 0, refusal
-			case !IsRefusal(err):
+			case !kube.IsRefusal(err):
 				return 0, err
 			case refusal == nil:
 				refusal = err

@@ -22,6 +22,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
@@ -156,7 +157,7 @@ func TestARefusalIsReportedWhateverElseHappens(t *testing.T) {
 		})
 		again, err := oneByOne(ctx, reconcile.Base{Client: stub, Live: stub}, &v1alpha1.Finding{},
 			&metav1.PartialObjectMetadataList{}, client.ListOptions{FieldSelector: fields.Everything()})
-		if again != 0 || !IsRefusal(err) {
+		if again != 0 || !kube.IsRefusal(err) {
 			t.Errorf("%s: again in %v after %v, want the refusal alone", reason, again, err)
 		}
 		cancel()
@@ -176,16 +177,4 @@ func TestWhatHoldsADeletionIsReported(t *testing.T) {
 	} {
 		harness.Contains(t, reason+": the message", deleting("project", "findings", tc.err).Message, tc.want)
 	}
-}
-
-// A cluster's own policy or webhook chooses the code of its refusal.
-func TestIsRefusal(t *testing.T) {
-	for code, want := range map[int32]bool{400: true, 401: true, 403: true, 404: false, 408: false, 409: false, 410: false,
-		413: true, 422: true, 429: false, 451: true, 500: false} {
-		err := &apierrors.StatusError{ErrStatus: metav1.Status{Code: code}}
-		harness.Same(t, fmt.Sprintf("%d is a refusal", code), want, IsRefusal(fmt.Errorf("remove it: %w", err)))
-		err.ErrStatus.Message = `admission webhook "hold.example.org" denied the request: a legal hold`
-		harness.Same(t, fmt.Sprintf("%d of a webhook is a refusal", code), true, IsRefusal(fmt.Errorf("remove it: %w", err)))
-	}
-	harness.Same(t, "an outage is a refusal", false, IsRefusal(errors.New("connection refused")))
 }
