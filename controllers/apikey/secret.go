@@ -7,6 +7,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ownsecret"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 )
 
@@ -15,7 +16,7 @@ import (
 const replacesAnnotation = v1alpha1.GroupName + "/replaces-key-id"
 
 // SecretName returns the name of the Secret that holds the key's token.
-func SecretName(key string) string { return ownsecret.Name(key, "-token") }
+func SecretName(key string) string { return kube.SuffixedName(key, "-token") }
 
 // issue signs the token and writes it to the key's Secret. It fails with a conflict if the Secret has changed since it
 // was read.

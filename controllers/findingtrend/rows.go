@@ -14,7 +14,6 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
-	"github.com/appsec-dev/findings-operator/controllers/internal/ownsecret"
 	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
@@ -157,7 +156,7 @@ func put(spec *v1alpha1.FindingTrendSpec, rows []v1alpha1.FindingTrendDay, now t
 func newTrend(project *v1alpha1.Project, quarter v1alpha1.Quarter) *v1alpha1.FindingTrend {
 	return &v1alpha1.FindingTrend{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: project.Namespace, Name: ownsecret.Name(project.Name, "-"+string(quarter)),
+			Namespace: project.Namespace, Name: kube.SuffixedName(project.Name, "-"+string(quarter)),
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: v1alpha1.GroupVersion.String(), Kind: "Project", Name: project.Name, UID: project.UID,
 				Controller: new(true),

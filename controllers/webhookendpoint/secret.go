@@ -14,7 +14,7 @@ import (
 )
 
 // SecretName returns the name of the Secret that is made for the endpoint.
-func SecretName(endpoint string) string { return ownsecret.Name(endpoint, "-webhook") }
+func SecretName(endpoint string) string { return kube.SuffixedName(endpoint, "-webhook") }
 
 // found is the result of reading the endpoint's Secret.
 type found struct {

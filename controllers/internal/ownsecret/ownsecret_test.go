@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
@@ -18,7 +19,7 @@ func TestTheSecretOfALaterOwnerOfTheNameStays(t *testing.T) {
 	scheme := testenv.NewScheme()
 	earlier, later := builder.APIKey("ci").In("org-acme").Build(), builder.APIKey("ci").In("org-acme").Build()
 	earlier.UID, later.UID = "1", "2"
-	secret := New(later, Name(later.Name, "-token"))
+	secret := New(later, kube.SuffixedName(later.Name, "-token"))
 	harness.Must(t, controllerutil.SetControllerReference(later, secret, scheme))
 	stored := fake.NewClientBuilder().WithScheme(scheme).WithObjects(later, secret).Build()
 	_, err := (Store{stored, stored}).Get(t.Context(), earlier, secret.Name)

@@ -1,4 +1,4 @@
-package ownsecret
+package kube
 
 import (
 	"strings"
@@ -15,19 +15,19 @@ func TestANameIsAlwaysAValidOneAndItsOwners(t *testing.T) {
 		if len(owner) > maxNameLength {
 			owner = strings.TrimRight(owner[:maxNameLength], "-.")
 		}
-		name := Name(owner, "-token")
+		name := SuffixedName(owner, "-token")
 		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
 			t.Fatalf("%q gives %q: %v", owner, name, problems)
 		}
-		if Name(owner, "-token") != name {
+		if SuffixedName(owner, "-token") != name {
 			t.Fatalf("%q gives another name the second time", owner)
 		}
 	})
 	long, seen := strings.Repeat("a", 240)+strings.Repeat(".b", 6), map[string]string{}
 	for _, owner := range []string{"team", long, long + "c", strings.Repeat("a", 252) + "b", strings.Repeat("a", 252) + "c"} {
-		if other, twice := seen[Name(owner, "-token")]; twice {
+		if other, twice := seen[SuffixedName(owner, "-token")]; twice {
 			t.Errorf("%s and %s share a Secret", owner, other)
 		}
-		seen[Name(owner, "-token")] = owner
+		seen[SuffixedName(owner, "-token")] = owner
 	}
 }
