@@ -13,19 +13,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/controllers/internal/implied"
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
@@ -109,76 +104,6 @@ func (l *Ledger) StoreAndEmit(ctx context.Context, object client.Object, write W
 		return 0, err
 	}
 	return l.again(object, written), nil
-}
-
-// EmitAndStore is StoreAndEmit for a finding whose transitions can be derived: if they are not stored, the next
-// reconcile observes transitions with the same numbers and types. It makes the deliveries first, and then writes at
-// most once. It leaves the finding to Implied, without a status, if none was requested there and the deliveries are
-// record enough: each endpoint has one, or will get one after its backlog.
-func (l *Ledger) EmitAndStore(ctx context.Context, object client.Object, write Write) (again time.Duration,
-	err error) {
-	finding := object.(*v1alpha1.Finding)
-	endpoints, err := EndpointsOf(ctx, l.client, finding.Namespace)
-	if err != nil {
-		return 0, err
-	}
-	made, upTo, err := l.makeDue(ctx, finding, webhooks.Served(endpoints), emission{})
-	if kube.IsConflict(err) {
-		return 0, err // the status would conflict too
-	}
-	enough, waits := false, false
-	if err == nil && !l.Implied.IsRequested(finding) {
-		enough, waits, err = l.everyEndpointHasOne(ctx, finding, endpoints, made)
-	}
-	if enough {
-		if waits && !l.Implied.Owes(finding) {
-			again = secondLook
-		}
-		l.Implied.Leave(finding, waits)
-		return again, nil
-	}
-	if book := l.kind.book(finding); upTo > *book.EmittedSeq {
-		book.emitted(upTo)
-	}
-	if _, failed := write(ctx); err == nil {
-		err = failed
-	}
-	if err != nil {
-		return 0, err
-	}
-	return l.again(finding, true), nil
-}
-
-// everyEndpointHasOne reports whether each endpoint that existed when a transition happened has a separate delivery of
-// it, including those that were just made, or will get one after its backlog. An existing endpoint without one could
-// still get the transition later: after it subscribes, is enabled, or replaces an endpoint that gets events, or in a
-// page.
-func (l *Ledger) everyEndpointHasOne(ctx context.Context, object client.Object, endpoints []v1alpha1.WebhookEndpoint,
-	made []due) (each, waits bool, err error) {
-	if len(endpoints) > webhooks.MaxServed {
-		return false, false, nil
-	}
-	for _, t := range l.kind.book(object).history().Owed() {
-		for i := range endpoints {
-			e := &endpoints[i]
-			isIt := func(d due) bool { return d.seq == t.Seq && d.delivery.Spec.EndpointRef.UID == string(e.UID) }
-			if webhooks.IsOlder(e, t.At.Time) || slices.ContainsFunc(made, isIt) {
-				continue
-			}
-			has, err := l.isMade(ctx, object, t, e)
-			if err != nil || !has && !l.waitsForBacklog(t, e) {
-				return false, false, err
-			}
-			waits = waits || !has
-		}
-	}
-	return true, waits, nil
-}
-
-// waitsForBacklog reports whether the endpoint will get a separate delivery of the transition after its backlog.
-func (l *Ledger) waitsForBacklog(t v1alpha1.Transition, endpoint *v1alpha1.WebhookEndpoint) bool {
-	return webhooks.Subscribes(endpoint, l.eventType(t), t.At.Time) && webhooks.HoldsBack(endpoint, t.Type, t.By) &&
-		endpoint.Spec.Batch != v1alpha1.WebhookBatchPerScan
 }
 
 // again returns when to reconcile the object once more: after secondLook if it has just begun to owe deliveries.
@@ -344,73 +269,4 @@ func (l *Ledger) owedTo(ctx context.Context, object client.Object, t v1alpha1.Tr
 		Sequence:   t.Seq,
 		Data:       l.kind.data(object, t),
 	}, endpoint)
-}
-
-// store is what a Ledger or Pager reads from, and where it makes deliveries.
-type store struct {
-	client client.Client
-	// live reads from the API server where a stale cache would lead to duplicate deliveries.
-	live client.Reader
-	// own reads this project's kinds from the API server, and skips unreadable objects.
-	own    rest.Interface
-	quotas *quotaBackoff
-	// Implied holds the findings without a stored status. It knows which deliveries of their creation were deleted, which
-	// are not made again, and which are still owed. It may be nil.
-	Implied *implied.Statuses
-}
-
-func newStore(mgr ctrl.Manager) (store, error) {
-	own, err := kube.NewClient(mgr.GetConfig())
-	return store{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), own: own, quotas: newQuotaBackoff(clock.RealClock{}),
-	}, err
-}
-
-// isMade reports whether the endpoint's separate delivery of the transition is in the cache, or was until it was
-// deleted.
-func (s store) isMade(ctx context.Context, object client.Object, t v1alpha1.Transition,
-	endpoint *v1alpha1.WebhookEndpoint) (bool, error) {
-	name := webhooks.DeliveryName(object.GetUID(), t.Seq, endpoint.UID)
-	key := client.ObjectKey{Namespace: object.GetNamespace(), Name: name}
-	err := s.client.Get(ctx, key, &v1alpha1.WebhookDelivery{}, client.UnsafeDisableDeepCopy)
-	// A deletion is noted only after the cache has dropped the delivery, so check the cache first.
-	return err == nil || s.Implied.IsLost(object, name), kube.IgnoreNotFound(err)
-}
-
-// makeIfRoom calls makeDelivery, and notes whether the namespace's quota had room.
-func (s store) makeIfRoom(ctx context.Context, delivery *v1alpha1.WebhookDelivery) error {
-	err := s.makeDelivery(ctx, delivery)
-	switch {
-	case err == nil:
-		s.quotas.succeeded(delivery.Namespace)
-	case kube.IsQuotaExceeded(err):
-		return s.quotas.refused(ctx, delivery.Namespace, err)
-	}
-	return err
-}
-
-// makeDelivery creates the delivery. If it exists, an interrupted run made it. A namespace that is being deleted owes
-// nothing any longer.
-func (s store) makeDelivery(ctx context.Context, delivery *v1alpha1.WebhookDelivery) error {
-	err := s.client.Create(ctx, delivery)
-	if err == nil || kube.IsAlreadyExists(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return nil
-	}
-	return fmt.Errorf("create the delivery of %s %s: %w", delivery.Spec.Event.Type, delivery.Spec.Event.Subject.Name, err)
-}
-
-// endpointsOf returns the namespace's endpoints that get events, in a fixed order, which makes retries after a failure
-// deterministic.
-func (s store) endpointsOf(ctx context.Context, namespace string) ([]v1alpha1.WebhookEndpoint, error) {
-	all, err := EndpointsOf(ctx, s.client, namespace)
-	return webhooks.Served(all), err
-}
-
-// EndpointsOf returns all endpoints of the namespace, served or not. They belong to the cache and must not be changed.
-func EndpointsOf(ctx context.Context, cache client.Reader, namespace string) ([]v1alpha1.WebhookEndpoint, error) {
-	list := &v1alpha1.WebhookEndpointList{}
-	if err := cache.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the webhook endpoints: %w", err)
-	}
-	return list.Items, nil
 }
