@@ -17,11 +17,10 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
-// leaveImplied stores no status if it would hold only what follows from the finding's creation, unless the settings or
-// a request ask for it. Storing it costs the API server as much as creating the finding, and an import creates
-// thousands. The deliveries of the creation are made first: they are then its only record, so every endpoint that
-// existed must have one, or be due to get one after its backlog. Retention requests the status before it removes such a
-// delivery.
+// leaveImplied tells the loop that the status can be derived if it would hold only what follows from the finding's
+// creation. Then none is stored, unless the settings or a request ask for it, or the deliveries of the creation are not
+// record enough: see EmitAndStore of Ledger. Storing it costs the API server as much as creating the finding, and an
+// import creates thousands.
 func (r *Reconciler) leaveImplied(_ context.Context, s *scope) error {
 	switch {
 	case s.Before.UpdatedAt != nil:

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -16,38 +17,47 @@ import (
 // reconcile observes transitions with the same numbers and types. It makes the deliveries first, and then writes at
 // most once. It leaves the finding to Implied, without a status, if none was requested there and the deliveries are
 // record enough: each endpoint has one, or will get one after its backlog.
-func (l *Ledger) EmitAndStore(ctx context.Context, object client.Object, write Write) (again time.Duration,
-	err error) {
+func (l *Ledger) EmitAndStore(ctx context.Context, object client.Object, write Write) (time.Duration, error) {
 	finding := object.(*v1alpha1.Finding)
 	endpoints, err := EndpointsOf(ctx, l.client, finding.Namespace)
 	if err != nil {
 		return 0, err
 	}
-	made, upTo, err := l.makeDue(ctx, finding, webhooks.Served(endpoints), emission{})
-	if kube.IsConflict(err) {
-		return 0, err // the status would conflict too
+	made, upTo, failed := l.makeDue(ctx, finding, webhooks.Served(endpoints), emission{})
+	if kube.IsConflict(failed) {
+		return 0, failed // the status would conflict too
 	}
-	enough, waits := false, false
-	if err == nil && !l.Implied.IsRequested(finding) {
-		enough, waits, err = l.everyEndpointHasOne(ctx, finding, endpoints, made)
-	}
-	if enough {
-		if waits && !l.Implied.Owes(finding) {
-			again = secondLook
+	if failed == nil && !l.Implied.IsRequested(finding) {
+		left, again, err := l.leave(ctx, finding, endpoints, made)
+		if left {
+			return again, nil
 		}
-		l.Implied.Leave(finding, waits)
-		return again, nil
+		failed = err
 	}
 	if book := l.kind.book(finding); upTo > *book.EmittedSeq {
 		book.emitted(upTo)
 	}
-	if _, failed := write(ctx); err == nil {
-		err = failed
-	}
-	if err != nil {
+	_, err = write(ctx)
+	if err = cmp.Or(failed, err); err != nil {
 		return 0, err
 	}
 	return l.again(finding, true), nil
+}
+
+// leave leaves the finding to Implied if the deliveries of its creation are record enough, and reports whether it did:
+// they are then the only record, and retention requests the status before it removes one. It returns when to reconcile
+// again; 0 for no need.
+func (l *Ledger) leave(ctx context.Context, finding *v1alpha1.Finding, endpoints []v1alpha1.WebhookEndpoint,
+	made []due) (left bool, again time.Duration, err error) {
+	each, waits, err := l.everyEndpointHasOne(ctx, finding, endpoints, made)
+	if err != nil || !each {
+		return false, 0, err
+	}
+	if waits && !l.Implied.Owes(finding) {
+		again = secondLook
+	}
+	l.Implied.Leave(finding, waits)
+	return true, again, nil
 }
 
 // everyEndpointHasOne reports whether each endpoint that existed when a transition happened has a separate delivery of
