@@ -50,7 +50,7 @@ func (r *Reconciler) selectFindings(ctx context.Context, s *scope) error {
 		if err != nil {
 			inProgress(s, fmt.Sprintf("The selection failed and is being retried: %q.", conditions.Shortened(err.Error())))
 		}
-		if err != nil || s.Status.SelectedAt == nil {
+		if err != nil || s.Stopped() {
 			return err
 		}
 	}
@@ -88,9 +88,10 @@ func (r *Reconciler) selectionPanicked(s *scope, err error) error {
 	return nil
 }
 
-// makeSet selects the findings and stores them in parts. It leaves SelectedAt nil while the operation has to wait.
+// makeSet selects the findings and stores them in parts, unless the operation fails or has to wait: then it stops the
+// reconcile.
 func (r *Reconciler) makeSet(ctx context.Context, s *scope) error {
-	if behind, err := r.cacheIsBehind(ctx, s); behind || err != nil {
+	if err := r.awaitCache(ctx, s); err != nil || s.Stopped() {
 		return err
 	}
 	all, err := r.operations(ctx, s.Object.Namespace)
@@ -98,11 +99,8 @@ func (r *Reconciler) makeSet(ctx context.Context, s *scope) error {
 		return err
 	}
 	set, err := r.selectSet(ctx, s)
-	if err != nil || s.Status.Phase == v1alpha1.OperationFailed {
+	if err != nil || s.Stopped() {
 		return err
-	}
-	if set == nil {
-		return nil // the operation has to wait
 	}
 	if s.Status.Matched > v1alpha1.MaxOperationFindings {
 		fail(s, v1alpha1.ReasonTooManyFindings,
@@ -150,16 +148,16 @@ func tooMany(s *scope, limit string) {
 		limit+": delete some that need no undo, or shorten its spec.retention.finishedOperations.")
 }
 
-// cacheIsBehind reports whether the set was made but the cache does not show it yet, and requeues the operation then.
-func (r *Reconciler) cacheIsBehind(ctx context.Context, s *scope) (bool, error) {
+// awaitCache requeues the operation if the set was made but the cache does not show it yet.
+func (r *Reconciler) awaitCache(ctx context.Context, s *scope) error {
 	made, err := r.setMade(ctx, s.Object)
 	if err != nil || !made {
-		return false, err
+		return err
 	}
 	s.LeaveStatus()
 	s.RequeueAfter(cacheRecheck)
 	s.Stop()
-	return true, nil
+	return nil
 }
 
 // setMade reports whether the operation in the API server has its set already, or was created again under the same
@@ -172,7 +170,7 @@ func (r *Reconciler) setMade(ctx context.Context, operation *v1alpha1.TriageOper
 	return stored.UID != operation.UID || stored.Status.SelectedAt != nil, nil
 }
 
-// selectSet returns the set, sorted by name; nil if the operation has to wait.
+// selectSet returns the set, sorted by name. It stops the reconcile if the operation fails or has to wait.
 func (r *Reconciler) selectSet(ctx context.Context, s *scope) ([]selected, error) {
 	var set []selected
 	var err error
@@ -191,7 +189,7 @@ func (r *Reconciler) selectSet(ctx context.Context, s *scope) ([]selected, error
 // selectNamed returns the findings that the operation names. Those missing in the cache are read from the API server,
 // since they may be new. Findings that do not exist stay in the set, and are never changed.
 func (r *Reconciler) selectNamed(ctx context.Context, s *scope) ([]selected, error) {
-	set := []selected{}
+	var set []selected
 	for _, id := range s.Object.Spec.Select.IDs {
 		finding := &v1alpha1.Finding{}
 		key := client.ObjectKey{Namespace: s.Object.Namespace, Name: string(id)}
@@ -242,7 +240,7 @@ func (r *Reconciler) selectMatching(ctx context.Context, s *scope) ([]selected, 
 	if err != nil {
 		return nil, err
 	}
-	set := []selected{}
+	var set []selected
 	s.Status.Matched = 0
 	for i := range list.Items {
 		finding := &list.Items[i]

@@ -36,7 +36,8 @@ func inProgress(s *scope, message string) {
 	s.Judge(conditions.NotReady(v1alpha1.ReasonInProgress, message))
 }
 
-// fail ends an operation that cannot continue. Users cannot repair it, because its spec is immutable.
+// fail ends an operation that cannot continue, and stops the reconcile. Users cannot repair the operation, because its
+// spec is immutable.
 func fail(s *scope, reason, message string) {
 	s.Status.Phase = v1alpha1.OperationFailed
 	s.Status.CompletedAt = now(s)

@@ -19,8 +19,8 @@ import (
 // time when the last reconcile began, which may take two minutes.
 const cacheLag = 3 * time.Minute
 
-// selectUndone returns the findings that the undone operation decided about; nil if that operation is still running or
-// cannot be undone.
+// selectUndone returns the findings that the undone operation decided about. It stops the reconcile if that operation
+// is still running or cannot be undone.
 func (r *Reconciler) selectUndone(ctx context.Context, s *scope) ([]selected, error) {
 	undone := &v1alpha1.TriageOperation{}
 	key := client.ObjectKey{Namespace: s.Object.Namespace, Name: string(s.Object.Spec.Undo)}
@@ -41,10 +41,10 @@ func (r *Reconciler) selectUndone(ctx context.Context, s *scope) ([]selected, er
 	if err != nil {
 		return nil, err
 	}
-	set := []selected{}
+	var set []selected
 	for i := range int(undone.Status.DoneParts) {
 		entries, part, err := r.part(ctx, s, undone, i)
-		if err != nil || s.Status.Phase == v1alpha1.OperationFailed {
+		if err != nil || s.Stopped() {
 			return nil, err
 		}
 		if len(part.Outcomes) != len(entries) {

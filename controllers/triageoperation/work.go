@@ -49,7 +49,7 @@ func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 		return nil
 	}
 	entries, part, err := r.part(ctx, s, s.Object, int(s.Status.DoneParts))
-	if err != nil || s.Status.Phase == v1alpha1.OperationFailed {
+	if err != nil || s.Stopped() {
 		return err
 	}
 	var results []result
@@ -65,7 +65,7 @@ func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 			inProgress(s, fmt.Sprintf("A request failed and is being retried: %q.", conditions.Shortened(err.Error())))
 			return err
 		}
-		if s.Status.Phase == v1alpha1.OperationFailed {
+		if s.Stopped() {
 			return nil
 		}
 	} else {
