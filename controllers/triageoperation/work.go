@@ -112,22 +112,13 @@ func (r *Reconciler) decideAll(ctx context.Context, operation *v1alpha1.TriageOp
 	defer cancel()
 	group, inGroup := errgroup.WithContext(ctx)
 	group.SetLimit(maxAtOnce)
-	failures, results, refused := make([]error, len(entries)), mem.results, mem.refused()
+	failures, refused := make([]error, len(entries)), mem.refused()
 	for i := range entries {
-		if results[i].outcome != 0 {
+		if mem.results[i].outcome != 0 {
 			continue
 		}
-		entry, mayHaveDecided := mem.next(entries[i], i), begun && mem.mayHaveDecided(i)
-		decide := safely.Func(func() (err error) {
-			results[i], err = r.decide(inGroup, writer, operation, entry, mayHaveDecided, &mem.sent[i])
-			return err
-		})
 		group.Go(func() error {
-			err := decide()
-			if stack := safely.Stack(err); stack != "" {
-				ctrl.LoggerFrom(ctx).Error(err, "decide about a finding", "finding", entries[i].Finding, "stack", stack)
-				results[i], err = r.outcomeOf(operation, err)
-			}
+			err := r.decideOne(inGroup, writer, operation, entries[i], i, mem)
 			if !begun && ctx.Err() == nil {
 				failures[i], err = err, nil
 			}
@@ -138,6 +129,20 @@ func (r *Reconciler) decideAll(ctx context.Context, operation *v1alpha1.TriageOp
 	err = cmp.Or(append(failures, group.Wait())...)
 	if err != nil && ctx.Err() != nil && mem.refused() > refused {
 		return refusal{err} // refusalPatience must not start again with each run, or no finding would ever fail
+	}
+	return err
+}
+
+// decideOne decides about the entry with that index, and remembers the result. A panic counts as a refusal.
+func (r *Reconciler) decideOne(ctx context.Context, writer rest.Interface, operation *v1alpha1.TriageOperation,
+	entry rules.Entry, i int, mem *memory) error {
+	err := safely.Func(func() (err error) {
+		mem.results[i], err = r.decide(ctx, writer, operation, mem.next(entry, i), mem.mayHaveDecided(i), &mem.sent[i])
+		return err
+	})()
+	if stack := safely.Stack(err); stack != "" {
+		ctrl.LoggerFrom(ctx).Error(err, "decide about a finding", "finding", entry.Finding, "stack", stack)
+		mem.results[i], err = r.outcomeOf(operation, err)
 	}
 	return err
 }
