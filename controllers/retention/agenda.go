@@ -106,8 +106,8 @@ func (a *agenda) next(from place, after entry) (time.Time, bool) {
 // entry.
 func (a *agenda) change(before, after client.Object) bool {
 	old, hadEntry := entryOf(before)
-	now, hasEntry := entryOf(after)
-	if hadEntry == hasEntry && old == now {
+	current, hasEntry := entryOf(after)
+	if hadEntry == hasEntry && old == current {
 		return false
 	}
 	a.mu.Lock()
@@ -116,13 +116,13 @@ func (a *agenda) change(before, after client.Object) bool {
 		a.remove(old.place, old.entry)
 	}
 	if hasEntry {
-		tree := a.trees[now.place]
+		tree := a.trees[current.place]
 		if tree == nil {
 			tree = btree.NewBTreeGOptions(earlier, btree.Options{NoLocks: true})
-			a.trees[now.place] = tree
+			a.trees[current.place] = tree
 		}
-		tree.Set(now.entry)
-		a.added.Insert(now.place.namespace)
+		tree.Set(current.entry)
+		a.added.Insert(current.place.namespace)
 	}
 	return hasEntry
 }

@@ -98,7 +98,7 @@ func (r *Reconciler) retireLeases(ctx context.Context, s *scope) error {
 // listLeases reads the namespace's Leases. Those of imports that are unchanged since the last snapshot are due. It
 // reads only the first maxLeases by name; the others follow once enough of these are gone.
 func (r *Reconciler) listLeases(ctx context.Context, namespace string, last snapshot) (snapshot, error) {
-	now, read := snapshot{versions: map[types.UID]string{}}, 0
+	current, read := snapshot{versions: map[types.UID]string{}}, 0
 	err := kube.Pages(func(token string) (next string, err error) {
 		page := &metav1.PartialObjectMetadataList{}
 		page.SetGroupVersionKind(coordinationv1.SchemeGroupVersion.WithKind("LeaseList"))
@@ -107,7 +107,7 @@ func (r *Reconciler) listLeases(ctx context.Context, namespace string, last snap
 			return "", err
 		}
 		for i := range page.Items {
-			now.note(&page.Items[i], last)
+			current.note(&page.Items[i], last)
 		}
 		if read += len(page.Items); read >= maxLeases {
 			return "", nil
@@ -117,8 +117,8 @@ func (r *Reconciler) listLeases(ctx context.Context, namespace string, last snap
 	if err != nil {
 		return snapshot{}, fmt.Errorf("list the Leases of imports: %w", err)
 	}
-	now.at = r.Clock.Now() // the next snapshot reads no Lease less than leaseIdle after this one
-	return now, nil
+	current.at = r.Clock.Now() // the next snapshot reads no Lease less than leaseIdle after this one
+	return current, nil
 }
 
 // note records a Lease. It is due if it belongs to an import and is unchanged since the last snapshot.

@@ -237,9 +237,9 @@ func (r *Reconciler) await(ctx context.Context, organization *v1alpha1.Organizat
 
 // isOutdated reports whether the organization has changed or was deleted since it was read, according to the reader.
 func isOutdated(ctx context.Context, reader client.Reader, organization *v1alpha1.Organization) (bool, error) {
-	now := &v1alpha1.Organization{}
-	err := reader.Get(ctx, client.ObjectKeyFromObject(organization), now, client.UnsafeDisableDeepCopy)
-	return now.UID != organization.UID || now.Generation != organization.Generation, kube.IgnoreNotFound(err)
+	current := &v1alpha1.Organization{}
+	err := reader.Get(ctx, client.ObjectKeyFromObject(organization), current, client.UnsafeDisableDeepCopy)
+	return current.UID != organization.UID || current.Generation != organization.Generation, kube.IgnoreNotFound(err)
 }
 
 // remove deletes the object only if it is unchanged, because it may have been reopened, triaged or acquired since it

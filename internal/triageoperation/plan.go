@@ -165,20 +165,20 @@ func restore(to, from v1alpha1.FindingTriage) map[string]any {
 	return changes
 }
 
-// Undo returns the entry with which an undo of the operation restores the previous decision. now is the current
-// finding; nil if it does not exist. author is that of the operation's decisions. A finding for which the operation's
-// decision no longer stands is not changed.
-func Undo(entry *Entry, now *v1alpha1.Finding, author string, stands bool) Entry {
+// Undo returns the entry with which an undo of the operation restores the previous decision. current is the finding;
+// nil if it does not exist. author is that of the operation's decisions. A finding for which the operation's decision
+// no longer stands is not changed.
+func Undo(entry *Entry, current *v1alpha1.Finding, author string, stands bool) Entry {
 	before := entry.before()
-	undone := Entry{Finding: entry.Finding, Absent: now == nil, Set: &before, Unknown: entry.Lost}
+	undone := Entry{Finding: entry.Finding, Absent: current == nil, Set: &before, Unknown: entry.Lost}
 	if stands {
-		undone.Digest, undone.Before = Digest(&now.Spec.Triage), now.Spec.Triage.DeepCopy()
-		undone.Generation, undone.Basis = now.Generation, undeclared(now)
+		undone.Digest, undone.Before = Digest(&current.Spec.Triage), current.Spec.Triage.DeepCopy()
+		undone.Generation, undone.Basis = current.Generation, undeclared(current)
 		// The operation has written once, so another generation means that the finding has changed since the operation
 		// decided about it. It need not be a scan that has changed it: others may have decided in between, and the undo of
 		// a later operation may have restored this operation's decision.
 		decided := cmp.Or(before.UserStatus, v1alpha1.UserStatusOpen) != v1alpha1.UserStatusOpen
-		if decided && entry.Generation > 0 && now.Spec.Triage.By == author && mayBeAnother(&undone, now) {
+		if decided && entry.Generation > 0 && current.Spec.Triage.By == author && mayBeAnother(&undone, current) {
 			undone.Generation = entry.Generation + 1
 		}
 	}
