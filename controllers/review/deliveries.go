@@ -9,12 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
-
-// refusalPatience is how long a deleted review waits for deliveries that the API server refuses, which lacks roles and
-// policies for a while when it starts.
-const refusalPatience = 2 * time.Minute
 
 // emitLast makes the deliveries that the review owes, which is impossible once it is deleted. Deliveries that cannot be
 // made now are dropped: an endpoint's backlog, a quota, a cluster's own policy or a missing right must not block the
@@ -40,5 +37,5 @@ func (r *Reconciler) blocks(review types.NamespacedName, err error) bool {
 		r.refused.Forget(review)
 		return false
 	}
-	return r.refused.For(review, time.Now()) > refusalPatience || kube.IsQuotaExceeded(err)
+	return r.refused.For(review, time.Now()) > reconcile.RefusalPatience || kube.IsQuotaExceeded(err)
 }

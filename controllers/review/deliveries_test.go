@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/test/handlertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -35,11 +36,11 @@ func TestARemovalWaitsForRefusalsThatMayPass(t *testing.T) {
 		{"no error", []error{nil, nil}, time.Hour, false},
 		{"a quota, which may stay full", []error{refuses("exceeded quota: deliveries")}, 0, true},
 		{"the first refusal", []error{starting}, 0, false},
-		{"a starting API server", []error{starting, starting}, refusalPatience, false},
-		{"a missing right", []error{starting, starting}, refusalPatience + time.Second, true},
+		{"a starting API server", []error{starting, starting}, reconcile.RefusalPatience, false},
+		{"a missing right", []error{starting, starting}, reconcile.RefusalPatience + time.Second, true},
 		{"a policy, which may still go", []error{policy}, 0, false},
-		{"a policy", []error{policy, policy}, refusalPatience + time.Second, true},
-		{"a webhook without a code", []error{webhook, webhook}, refusalPatience + time.Second, true},
+		{"a policy", []error{policy, policy}, reconcile.RefusalPatience + time.Second, true},
+		{"a webhook without a code", []error{webhook, webhook}, reconcile.RefusalPatience + time.Second, true},
 		{"an outage, however long", []error{outage, outage}, time.Hour, false},
 		{"an outage between two refusals", []error{starting, outage, starting}, time.Hour, false},
 	} {

@@ -72,7 +72,7 @@ func (m *memory) next(entry rules.Entry, i int) *rules.Entry {
 	return &entry
 }
 
-// refused returns how many findings have failed because the API server refused them for refusalPatience.
+// refused returns how many findings have failed because the API server refused them for RefusalPatience.
 func (m *memory) refused() (count int) {
 	for i := range m.results {
 		if m.results[i].refused {

@@ -75,7 +75,7 @@ func (r *Reconciler) selectFindings(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// selectionPanicked returns the panic that ended the selection. Once it has been repeated for refusalPatience, the
+// selectionPanicked returns the panic that ended the selection. Once it has been repeated for RefusalPatience, the
 // operation fails, so that the next ones get their turn.
 func (r *Reconciler) selectionPanicked(s *scope, err error) error {
 	*s.Status = *s.Before.DeepCopy() // else the next try would add to what this one has recorded

@@ -424,7 +424,7 @@ func TestASelectionThatPanicsFailsAfterAWhile(t *testing.T) {
 		!strings.Contains(why, "panic: a part that") || !strings.Contains(logged.String(), "selection.go") {
 		t.Errorf("got %v and %+v, and logged %q", err, first, logged.String())
 	}
-	clock.Step(refusalPatience + time.Second)
+	clock.Step(reconcile.RefusalPatience + time.Second)
 	failed, _ := reconciled(t, r, "o-0")
 	harness.Same(t, "the reason", v1alpha1.ReasonSelectionFailed, conditions.ReadyReason(failed.Status.Conditions))
 	harness.Same(t, "those whose turn it is", 0, len(queued([]v1alpha1.TriageOperation{*failed})))
@@ -511,7 +511,7 @@ func TestARefusedWriteOfAPartIsShown(t *testing.T) {
 		if err == nil || ready == nil || !strings.Contains(ready.Message, `"record the progress of part m-000: admission webhook`) {
 			t.Errorf("%s: the error is %v, and Ready is %+v", member, err, ready)
 		}
-		clock.Step(refusalPatience + time.Second)
+		clock.Step(reconcile.RefusalPatience + time.Second)
 		_, _ = r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(operation)})
 		status := stored(t, r, "m").Status
 		harness.Same(t, "the phase once "+member+" is refused for long", then, status.Phase)
@@ -580,14 +580,14 @@ func TestWhatIsRefusedFailsOnlyAfterAWhile(t *testing.T) {
 	if _, err := r.outcomeOf(mine, forbidden); err == nil {
 		t.Error("it failed at once: a starting API server knows no roles")
 	}
-	clock.Step(refusalPatience + time.Second)
+	clock.Step(reconcile.RefusalPatience + time.Second)
 	if came, err := r.outcomeOf(mine, harness.ProxyRefusal(http.StatusNotFound, http.MethodPatch)); err == nil {
 		t.Errorf("%v by the 404 of a proxy, which does not know the finding", came)
 	}
 	chosenByAWebhook := webhookerrors.ToStatusErr("hold.example.org", &metav1.Status{Reason: metav1.StatusReasonAlreadyExists})
 	for _, refused := range []error{forbidden, chosenByAWebhook} {
 		if came, err := r.outcomeOf(mine, refused); err != nil || came.outcome != rules.Failed {
-			t.Errorf("after %s: %v, %v", refusalPatience, came, err)
+			t.Errorf("after %s: %v, %v", reconcile.RefusalPatience, came, err)
 		}
 	}
 	if _, err := r.outcomeOf(other, forbidden); err == nil {
@@ -685,7 +685,7 @@ func checkOthersAreDecided(t *testing.T, code, later int) {
 			t.Errorf("no error after code %d: it may be that of a starting API server", code)
 		}
 	}
-	clock.Step(refusalPatience + time.Second)
+	clock.Step(reconcile.RefusalPatience + time.Second)
 	ended, _ := reconciled(t, r, operation.Name)
 	harness.Same(t, "outcomes", fmt.Sprintf("0 0; 1 0 0 %d", maxAtOnce), counts(ended))
 	if why := ended.Status.Failures[0].Message; code == http.StatusNotFound && !strings.HasPrefix(why, "each of 10 writes of finding") {
@@ -894,7 +894,7 @@ func TestAPartWhoseWritesHangLeavesTimeToStoreWhy(t *testing.T) {
 		if _, err = r.Reconcile(t.Context(), request); err == nil {
 			t.Error("it gave up at once")
 		}
-		local.Step(refusalPatience + time.Second)
+		local.Step(reconcile.RefusalPatience + time.Second)
 		if _, err = r.Reconcile(t.Context(), request); err == nil {
 			t.Error("a run took longer than it may")
 		}
@@ -927,9 +927,9 @@ func TestASetThatIsRefusedFailsOnlyAfterAWhile(t *testing.T) {
 	if err := r.saveSet(t.Context(), s, set, 0); err == nil || s.Status.Phase == v1alpha1.OperationFailed {
 		t.Error("it failed at once: a quota may be raised")
 	}
-	clock.Step(refusalPatience + time.Second)
+	clock.Step(reconcile.RefusalPatience + time.Second)
 	if err := r.saveSet(t.Context(), s, set, 0); err != nil || s.Status.Phase != v1alpha1.OperationFailed {
-		t.Errorf("after %s: %v, phase %q", refusalPatience, err, s.Status.Phase)
+		t.Errorf("after %s: %v, phase %q", reconcile.RefusalPatience, err, s.Status.Phase)
 	}
 	for _, refusal = range []*apierrors.StatusError{
 		denial(http.StatusConflict, ""), denial(http.StatusNotFound, ""), denial(0, metav1.StatusReasonAlreadyExists),
@@ -990,7 +990,7 @@ func TestOnlyRefusalsInARowCountTowardsPatience(t *testing.T) {
 			default:
 				harness.Must(t, client.IgnoreNotFound(r.Client.Delete(t.Context(), older)))
 			}
-			clock.Step(refusalPatience * 3 / 4)
+			clock.Step(reconcile.RefusalPatience * 3 / 4)
 		}
 		harness.Same(t, "the phase when "+reason, c.phase, stored(t, r, "o-0").Status.Phase)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/safely"
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
@@ -25,8 +26,6 @@ import (
 const (
 	// maxAtOnce is how many findings an operation writes at a time, few enough to leave API server capacity to users.
 	maxAtOnce = 4
-	// refusalPatience is how long the API server may refuse to write a finding or a part before that counts as failed.
-	refusalPatience = 2 * time.Minute
 	// partTimeout bounds one run through a part. It leaves the reconcile, which may take two minutes, time to store the
 	// error, and frees the worker for others. The next run continues with the findings without an outcome.
 	partTimeout = 100 * time.Second
@@ -35,7 +34,7 @@ const (
 )
 
 // result is the outcome for a finding, and the reason if the finding was not changed. refused means that the API server
-// refused the write for refusalPatience.
+// refused the write for RefusalPatience.
 type result struct {
 	outcome rules.Outcome
 	why     string
@@ -128,7 +127,7 @@ func (r *Reconciler) decideAll(ctx context.Context, operation *v1alpha1.TriageOp
 	// Errors from before the timeout explain why it was exceeded.
 	err = cmp.Or(append(failures, group.Wait())...)
 	if err != nil && ctx.Err() != nil && mem.refused() > refused {
-		return refusal{err} // refusalPatience must not start again with each run, or no finding would ever fail
+		return refusal{err} // RefusalPatience must not start again with each run, or no finding would ever fail
 	}
 	return err
 }
@@ -224,13 +223,14 @@ func (r *Reconciler) outcomeOf(operation *v1alpha1.TriageOperation, err error) (
 
 // permanent reports whether the API server will refuse the finding or the part again. A starting API server lacks roles
 // and policies for a while, and a token may be due for renewal, so a refusal that is not about the content becomes
-// permanent only after refusalPatience. That time counts per operation: once one finding has used it up, other findings
+// permanent only after RefusalPatience. That time counts per operation: once one finding has used it up, other findings
 // with repeated conflicts fail in the same run.
 func (r *Reconciler) permanent(operation *v1alpha1.TriageOperation, err error) bool {
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err) {
 		return true
 	}
-	return isRefusal(err) && r.refused.For(client.ObjectKeyFromObject(operation), r.local.Now()) > refusalPatience
+	return isRefusal(err) &&
+		r.refused.For(client.ObjectKeyFromObject(operation), r.local.Now()) > reconcile.RefusalPatience
 }
 
 // partWriteError returns the error of writing a part. If the error is permanent, the operation fails instead.

@@ -166,6 +166,10 @@ func (o *outcome) RequeueAfter(wait time.Duration) {
 // RefusedRetry is how often a request that the API server refused, such as a removal, is tried again.
 const RefusedRetry = 15 * time.Second
 
+// RefusalPatience is how long the API server may refuse a request before the refusal counts as permanent: when it
+// starts, it lacks roles and policies for a while.
+const RefusalPatience = 2 * time.Minute
+
 // RetryRefused logs what the API server refused, and requeues the object. Use it in place of an error, whose backoff
 // would grow to a minute: a full quota or a policy of the cluster may last for days.
 func (o *outcome) RetryRefused(ctx context.Context, err error, message string) {
