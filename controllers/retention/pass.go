@@ -25,8 +25,12 @@ type pass struct {
 	// interrupted is when the removal of a review was first interrupted since anything was removed, or a turn ended for
 	// another reason.
 	interrupted time.Time
-	// left is how many removals the turn may still make.
-	left int
+	// begun is when the turn began.
+	begun time.Time
+	// left is how many removals the turn may still make, checks how many entries it may still check.
+	left, checks int
+	// removed means that the turn has removed a due object.
+	removed bool
 	// outdated means that the last turn ended because the organization had changed.
 	outdated bool
 	// held means that another object still needed a due one, or that a due delivery was the only record of a finding's
@@ -36,7 +40,7 @@ type pass struct {
 	// such error.
 	notRemoved int
 	lastError  error
-	// failed counts, by shelf, the removals in a row that ended with fateFailed.
+	// failed counts, by shelf, the removals in a row that failed.
 	failed map[shelf]int
 	// begin is the index of the term with which the next turn begins, modulo their number.
 	begin int
@@ -54,7 +58,7 @@ func newPass() *pass {
 	return &pass{reached: map[shelf]entry{}, retired: map[shelf]int{}, failed: map[shelf]int{}}
 }
 
-// fate is the result for a due object.
+// fate is the result for a due object. With an error, only fateUnfinished and those of isStuck mean anything.
 type fate int
 
 const (
@@ -68,12 +72,25 @@ const (
 	// fateRefused: the API server refused the removal, for example because of a cluster's own admission policy.
 	fateRefused
 	// fateFailed: the API server returned another error, perhaps a temporary one, for example because a cluster's own
-	// webhook for some objects is down, or a review got no response for long.
+	// webhook for some objects is down.
 	fateFailed
+	// fateGaveUp: the removal of the review was interrupted for maxInterrupted.
+	fateGaveUp
 	// fateUnfinished: the turn has ended before all issues of the review were removed, perhaps because of an error.
 	fateUnfinished
 	// fateOutdated: the organization has changed since the turn began, so its terms may have been withdrawn.
 	fateOutdated
+)
+
+// onward is how a turn continues, or where the next one begins.
+type onward int
+
+const (
+	goOn         onward = iota // with the next object, or the next shelf
+	leaveShelf                 // with the next shelf; the next turn continues on this one
+	endTurn                    // the turn ends
+	resumeHere                 // the turn ends, and the next one begins with this shelf
+	resumeBeyond               // the turn ends, and the next one begins with the shelf after this one
 )
 
 // work does one turn of the pass and reports whether the pass is complete. A change of the organization ends the turn,
@@ -82,55 +99,71 @@ const (
 // long; then the next turn begins with the next shelf. It returns an error if failures ended the turn or were all that
 // was left, unless something was removed: then the next turn follows without a pause.
 func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organization, p *pass) (bool, error) {
-	begun, checks, failure := r.Clock.Now(), maxChecked, error(nil)
-	p.left, p.outdated = r.batch, false
-	removed := false
+	p.begun, p.left, p.checks, p.removed, p.outdated = r.Clock.Now(), r.batch, maxChecked, false, false
+	var failure error
 	for i, t := range p.inTurn(termsOf(organization.Spec.Retention)) {
-		from := place{organization.Status.Namespace, t.shelf}
-		for _, e := range r.agenda.due(from, p.upTo(t.shelf), t.cutoff(r.Clock.Now()), checks) {
-			if p.left <= 0 {
-				return false, nil
-			}
-			outcome, err := r.retire(ctx, organization, p, e, t)
-			if outcome == fateUnfinished {
-				p.begin += i
-				return false, err
-			}
-			if err != nil && !outcome.isStuck() {
-				p.interrupted = time.Time{} // the API server may be away, which is not the review's own time
-				return false, err           // the next turn tries the object again
-			}
-			p.interrupted = time.Time{}
-			r.emptying.End(from.namespace)
-			if outcome == fateOutdated {
-				p.outdated = true
-				return false, nil
-			}
-			if outcome.isStuck() {
-				p.lastError = err
-			}
-			p.note(t.shelf, e, outcome)
-			checks--
-			if outcome == fateRetired || outcome == fateRequested || outcome.isStuck() {
-				p.left--
-			}
-			removed = removed || outcome == fateRetired
-			gaveUp := t.shelf == idleReviews && isInterruption(err) // see removeReview
-			if outcome == fateFailed && (gaveUp || r.Clock.Since(begun) > maxFailing) {
-				p.failed[t.shelf] = 0
-				p.begin += i + 1
-				return false, pauseFor(err, removed)
-			}
-			if p.failed[t.shelf] == maxFailed {
-				p.failed[t.shelf], failure = 0, err
-				break // the next turn continues on this shelf
-			}
+		switch next, err := r.workOn(ctx, organization, p, t); next {
+		case goOn:
+		case leaveShelf:
+			failure = err
+		case endTurn:
+			return false, err
+		case resumeHere:
+			p.begin += i
+			return false, err
+		case resumeBeyond:
+			p.begin += i + 1
+			return false, pauseFor(err, p.removed)
 		}
-		if checks == 0 {
+		if p.checks == 0 {
 			return false, nil
 		}
 	}
-	return failure == nil, pauseFor(failure, removed)
+	return failure == nil, pauseFor(failure, p.removed)
+}
+
+// workOn removes the due objects of one shelf.
+func (r *Reconciler) workOn(ctx context.Context, organization *v1alpha1.Organization, p *pass, t term) (onward, error) {
+	from := place{organization.Status.Namespace, t.shelf}
+	for _, e := range r.agenda.due(from, p.upTo(t.shelf), t.cutoff(r.Clock.Now()), p.checks) {
+		if p.left <= 0 {
+			return endTurn, nil
+		}
+		outcome, err := r.retire(ctx, organization, p, e, t)
+		if outcome == fateUnfinished {
+			return resumeHere, err
+		}
+		p.interrupted = time.Time{} // with an error, too: the API server may be away, which is not the review's own time
+		if err != nil && !outcome.isStuck() {
+			return endTurn, err // the next turn tries the object again
+		}
+		r.emptying.End(from.namespace)
+		if outcome == fateOutdated {
+			p.outdated = true
+			return endTurn, nil
+		}
+		if outcome.isStuck() {
+			p.lastError = err
+		}
+		p.note(t.shelf, e, outcome)
+		if next := p.afterFailures(t.shelf, outcome, r.Clock.Since(p.begun)); next != goOn {
+			return next, err
+		}
+	}
+	return goOn, nil
+}
+
+// afterFailures decides whether failures end the turn, or its work on the shelf. took is how long the turn has taken.
+func (p *pass) afterFailures(on shelf, outcome fate, took time.Duration) onward {
+	if outcome == fateGaveUp || outcome == fateFailed && took > maxFailing {
+		p.failed[on] = 0
+		return resumeBeyond
+	}
+	if p.failed[on] == maxFailed {
+		p.failed[on] = 0
+		return leaveShelf
+	}
+	return goOn
 }
 
 // inTurn returns the terms in the order of the next turn.
@@ -156,12 +189,18 @@ func (p *pass) upTo(on shelf) entry {
 }
 
 // isStuck reports whether the API server did not remove the object. Other objects may still be removed.
-func (f fate) isStuck() bool { return f == fateRefused || f == fateFailed }
+func (f fate) isStuck() bool { return f == fateRefused || f == fateFailed || f == fateGaveUp }
 
+// note records the result for an object of the shelf.
 func (p *pass) note(on shelf, e entry, outcome fate) {
 	p.reached[on] = e
+	p.checks--
+	if outcome == fateRetired || outcome == fateRequested || outcome.isStuck() {
+		p.left--
+	}
 	switch outcome {
 	case fateRetired:
+		p.removed = true
 		p.retired[on]++
 		p.failed[on] = 0
 	case fateRequested, fateHeld:
@@ -170,7 +209,7 @@ func (p *pass) note(on shelf, e entry, outcome fate) {
 		p.held = true
 		p.notRemoved++
 		p.failed[on] = 0
-	case fateFailed:
+	case fateFailed, fateGaveUp:
 		p.held = true
 		p.notRemoved++
 		p.failed[on]++

@@ -61,7 +61,7 @@ func (r *Reconciler) removeReview(ctx context.Context, organization *v1alpha1.Or
 	if now.Sub(p.interrupted) < maxInterrupted {
 		return fateUnfinished, err
 	}
-	return fateFailed, err
+	return fateGaveUp, err
 }
 
 // isInterruption reports whether a request got no response, or a temporary error of the API server. That of a webhook
