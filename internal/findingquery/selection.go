@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/fields"
@@ -69,43 +68,6 @@ func CheckText(text string) error {
 		return nil
 	}
 	return errors.New("text has no word and selects everything: give one, or leave it out")
-}
-
-// Bound returns a bound of a period in whole seconds, rounded up. The times that it is compared with have whole seconds
-// too, so rounding up changes nothing.
-func Bound(at time.Time) v1alpha1.Time {
-	return v1alpha1.NewTime(at.Add(time.Second - time.Nanosecond))
-}
-
-// lastUnsetStart is the latest time that means "not set" as the start of a period: programs send the beginning of 1970,
-// with an offset of up to a day.
-var lastUnsetStart = time.Date(1970, 1, 2, 0, 0, 0, 0, time.UTC)
-
-// IsUnset reports whether programs send this time for a start or a beginning that is not set: the beginning of the
-// year 1 or of the year 1970, also with an offset.
-func IsUnset(since time.Time) bool { return !since.After(lastUnsetStart) }
-
-// CheckSince returns an error for a time that selects everything, see IsUnset.
-func CheckSince(member string, since time.Time) error {
-	if !IsUnset(since) {
-		return nil
-	}
-	return fmt.Errorf("%s is not after %s and selects everything: leave it out", member,
-		lastUnsetStart.Format(time.RFC3339))
-}
-
-// firstUnsetEnd is the earliest time that means "not set" as the end of a period: programs send the last day that a
-// time can represent, with an offset of up to a day.
-var firstUnsetEnd = time.Date(9999, 12, 30, 0, 0, 0, 0, time.UTC)
-
-// CheckUntil returns an error for a time that selects everything. Programs send the last time that they can represent
-// for one that is not set, also with an offset.
-func CheckUntil(member string, until time.Time) error {
-	if until.Before(firstUnsetEnd) {
-		return nil
-	}
-	return fmt.Errorf("%s is not before %s and selects everything: leave it out", member,
-		firstUnsetEnd.Format(time.RFC3339))
 }
 
 func readFields(text string) (fields.Selector, error) {
@@ -204,28 +166,6 @@ func (s *Selection) matchesTimes(f *v1alpha1.Finding) bool {
 	return within(at, asked.UpdatedSince, asked.UpdatedUntil)
 }
 
-// within reports whether a time is in a period: since is inclusive, until exclusive.
-func within(at time.Time, since, until *v1alpha1.Time) bool {
-	return (since == nil || !at.Before(since.Time)) && (until == nil || at.Before(until.Time))
-}
-
 func same[T ~string](asked, is T) bool { return asked == "" || asked == is }
 
 func oneOf[T ~string](asked []T, is T) bool { return len(asked) == 0 || slices.Contains(asked, is) }
-
-// FileKey returns the value of a filter for exactly this path; empty if no value selects only this path, because
-// a slash at its end means a folder.
-func FileKey(path string) string {
-	if strings.HasSuffix(path, "/") {
-		return ""
-	}
-	return path
-}
-
-// IsIn reports whether a path is the file's or, if file ends in a slash, below that folder.
-func IsIn(path, file string) bool {
-	if strings.HasSuffix(file, "/") {
-		return strings.HasPrefix(path, file)
-	}
-	return path == file
-}
