@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -132,28 +131,3 @@ func (r *recorder) forget(before int64) {
 }
 
 func (r *recorder) between(begin, end int64) []byte { return r.kept[begin-r.start : end-r.start] }
-
-// Pages calls page for each page of a list, first with an empty token. page returns the token of the next page, or an
-// empty one to end. If the token refers to a state that the API server no longer keeps, the list continues with the
-// current objects after the last name.
-func Pages(page func(token string) (next string, err error)) error {
-	for token := ""; ; {
-		next, err := page(token)
-		if after := continueAfter(err); after != "" {
-			next, err = after, nil
-		}
-		if err != nil || next == "" {
-			return err
-		}
-		token = next
-	}
-}
-
-// continueAfter returns the token that continues a list whose state the API server no longer keeps: with the current
-// objects, after the last name. It returns "" if the error has no such token.
-func continueAfter(err error) string {
-	if !apierrors.IsResourceExpired(err) {
-		return ""
-	}
-	return StatusOf(err).Continue
-}
