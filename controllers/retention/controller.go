@@ -108,6 +108,11 @@ func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, option
 		Complete(r)
 }
 
+// namespaceChanged reports whether the organization's recorded namespace has changed.
+func namespaceChanged(before, after *v1alpha1.Organization) bool {
+	return before.Status.Namespace != after.Status.Namespace
+}
+
 func newReconciler(c client.Client, recorder events.EventRecorder, settings Settings) *Reconciler {
 	settings.Rate = cmp.Or(settings.Rate, DefaultRate)
 	settings.Interval = cmp.Or(settings.Interval, defaultInterval)

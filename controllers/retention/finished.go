@@ -37,6 +37,21 @@ func (s shelf) kind() string {
 	return kind.Name
 }
 
+func newObject(on shelf) client.Object {
+	switch on {
+	case finishedScans:
+		return &v1alpha1.Scan{}
+	case idleReviews:
+		return &v1alpha1.Review{}
+	case finishedDeliveries:
+		return &v1alpha1.WebhookDelivery{}
+	case finishedOperations, setlessOperations, previews:
+		return &v1alpha1.TriageOperation{}
+	case closedFindings, triagedFindings:
+	}
+	return &v1alpha1.Finding{}
+}
+
 // finished returns when the object finished, and its shelf. It returns false if the object's own state requires keeping
 // it: it has not finished, is being deleted, or its controller has yet to record or emit its transitions. It does not
 // consider other objects; see held.

@@ -309,21 +309,6 @@ func fateOf(kind string, err error) (fate, error) {
 	return fateGone, err
 }
 
-func newObject(on shelf) client.Object {
-	switch on {
-	case finishedScans:
-		return &v1alpha1.Scan{}
-	case idleReviews:
-		return &v1alpha1.Review{}
-	case finishedDeliveries:
-		return &v1alpha1.WebhookDelivery{}
-	case finishedOperations, setlessOperations, previews:
-		return &v1alpha1.TriageOperation{}
-	case closedFindings, triagedFindings:
-	}
-	return &v1alpha1.Finding{}
-}
-
 // announce logs what the pass has removed, if anything, and sends an Event about it. It logs which removals were
 // refused or failed.
 func (r *Reconciler) announce(ctx context.Context, organization *v1alpha1.Organization, p *pass) {
@@ -343,9 +328,4 @@ func (r *Reconciler) announce(ctx context.Context, organization *v1alpha1.Organi
 	r.Recorder.Eventf(organization, nil, corev1.EventTypeNormal, "Retired", "Retire",
 		"Removed by spec.retention: closed findings %d, finished scans %d, finished deliveries %d, triage operations %d, "+
 			"reviews %d with issues %d.", findings, scans, deliveries, operations, reviews, issues)
-}
-
-// namespaceChanged reports whether the organization's recorded namespace has changed.
-func namespaceChanged(before, after *v1alpha1.Organization) bool {
-	return before.Status.Namespace != after.Status.Namespace
 }
