@@ -3,7 +3,6 @@ package triageoperation
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -16,17 +15,12 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/audit"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
-	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
 	"github.com/appsec-dev/findings-operator/internal/findingquery"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/safely"
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
 )
-
-// maxParts bounds the parts of all operations of an organization: each may hold hundreds of decisions to restore. Undos
-// may exceed it: see rules.Limit.
-const maxParts = 1000
 
 // maxCommentBytes bounds the comments that an operation writes, since each finding stores its own copy: 671 bytes per
 // finding for an operation of the maximum size.
@@ -121,25 +115,6 @@ func commentBytes(operation *v1alpha1.TriageOperation) int {
 		return len(*set.Comments)
 	}
 	return 0
-}
-
-// keptAfter returns how many operations the organization will keep once all operations older than this one have their
-// sets.
-func keptAfter(operation *v1alpha1.TriageOperation, all []v1alpha1.TriageOperation) int {
-	kept := 0
-	for i := range all {
-		if o := &all[i]; o.Status.SelectedAt != nil || busy(o) && byAge(o, operation) < 0 {
-			kept++
-		}
-	}
-	return kept
-}
-
-func partsOf(all []v1alpha1.TriageOperation) (parts int) {
-	for i := range all {
-		parts += int(all[i].Status.Parts)
-	}
-	return parts
 }
 
 // tooMany fails the operation because of the reached limit.
@@ -294,37 +269,6 @@ func (r *Reconciler) saveSet(ctx context.Context, s *scope, set []selected, kept
 	recordPreview(s, set)
 	s.Status.NotUndoable, s.Status.Parts, s.Status.SelectedAt = lost, int32(len(parts)), now(s) //nolint:gosec // bounded
 	return nil
-}
-
-// savePart stores a part. If one with its name exists, an interrupted run stored it, or it remains from a deleted
-// operation: it is updated if it differs. If the operation has its set already, another leader made it.
-func (r *Reconciler) savePart(ctx context.Context, operation *v1alpha1.TriageOperation,
-	part *v1alpha1.TriageOperationPart) error {
-	err := r.Client.Create(ctx, part.DeepCopy())
-	if !kube.IsAlreadyExists(err) {
-		return err
-	}
-	stored := &v1alpha1.TriageOperationPart{}
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(part), stored); err != nil {
-		return err // if the part has just been removed, the next reconcile creates it
-	}
-	owners := stored.OwnerReferences
-	if len(owners) > 0 && owners[0].UID != operation.UID {
-		return fmt.Errorf("the part %s of an earlier operation of that name has not been removed yet", part.Name)
-	}
-	if len(owners) > 0 && stored.Spec == part.Spec {
-		return nil
-	}
-	// Read the operation after the part, because whoever makes the set stores the parts first.
-	if made, err := r.setMade(ctx, operation); err != nil {
-		return err
-	} else if made {
-		return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("triageoperationparts").GroupResource(), part.Name,
-			errors.New("the operation has its set already"))
-	}
-	changed := stored.DeepCopy()
-	changed.Spec, changed.OwnerReferences = part.Spec, part.OwnerReferences
-	return r.Client.Patch(ctx, changed, patch.Locked(stored))
 }
 
 // recordPreview records in the status what the operation would do.

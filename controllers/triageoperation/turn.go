@@ -51,6 +51,18 @@ func (r *Reconciler) awaitTurn(ctx context.Context, s *scope) error {
 	return nil
 }
 
+// keptAfter returns how many operations the organization will keep once all operations older than this one have their
+// sets.
+func keptAfter(operation *v1alpha1.TriageOperation, all []v1alpha1.TriageOperation) int {
+	kept := 0
+	for i := range all {
+		if o := &all[i]; o.Status.SelectedAt != nil || busy(o) && byAge(o, operation) < 0 {
+			kept++
+		}
+	}
+	return kept
+}
+
 // enqueueNext enqueues the operations that no other operation precedes, whenever one may have left the queue.
 func (r *Reconciler) enqueueNext() handler.EventHandler {
 	enqueue := watch.Gathered(gatherDelay, func(ctx context.Context, change watch.Change, q watch.Queue) {

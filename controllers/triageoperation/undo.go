@@ -192,24 +192,3 @@ func (c *comparison) authorsRestoredBy(ctx context.Context, author string) (map[
 	}
 	return authors, nil
 }
-
-// part reads one of an operation's parts. The operation of the scope fails if the part is missing or unreadable.
-func (r *Reconciler) part(ctx context.Context, s *scope, of *v1alpha1.TriageOperation,
-	index int) ([]rules.Entry, *v1alpha1.TriageOperationPartSpec, error) {
-	part := &v1alpha1.TriageOperationPart{}
-	key := client.ObjectKey{Namespace: of.Namespace, Name: rules.PartName(of.Name, index)}
-	err := r.Live.Get(ctx, key, part)
-	if kube.IsNotFound(err) {
-		fail(s, v1alpha1.ReasonPartsLost, fmt.Sprintf("The part %q has been removed: create another operation.", key.Name))
-		return nil, &part.Spec, nil
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("read part %q: %w", key.Name, err)
-	}
-	entries, err := rules.Decode(part)
-	if err != nil {
-		fail(s, v1alpha1.ReasonPartsLost, fmt.Sprintf("The part %q cannot be read: create another operation.", key.Name))
-		return nil, &part.Spec, nil //nolint:nilerr // the status has the error
-	}
-	return entries, &part.Spec, nil
-}

@@ -3,7 +3,6 @@ package triageoperation
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -233,22 +232,6 @@ func (r *Reconciler) permanent(operation *v1alpha1.TriageOperation, err error) b
 		r.refused.For(client.ObjectKeyFromObject(operation), r.local.Now()) > reconcile.RefusalPatience
 }
 
-// partWriteError returns the error of writing a part. If the error is permanent, the operation fails instead.
-func (r *Reconciler) partWriteError(s *scope, err error) error {
-	if !r.permanent(s.Object, err) {
-		return err
-	}
-	why := conditions.Shortened(err.Error())
-	if s.Status.Changed > 0 {
-		fail(s, v1alpha1.ReasonPartsRefused, fmt.Sprintf("The API server refuses to store a part of the set: %q. "+
-			"Fix the cause, then create another operation. What this one has changed stays; an undo restores it.", why))
-		return nil
-	}
-	fail(s, v1alpha1.ReasonPartsRefused, fmt.Sprintf("The API server refuses to store a part of the set: %q. "+
-		"Fix the cause, then create another operation.", why))
-	return nil
-}
-
 // isRefusal reports whether the API server refused a write, and may refuse it again. A panic counts too, because only a
 // new version can fix it.
 func isRefusal(err error) bool {
@@ -268,43 +251,6 @@ func write(ctx context.Context, writer rest.Interface, finding *v1alpha1.Finding
 		Param("fieldManager", v1alpha1.ControllerFieldManager).
 		Body(patch).
 		Do(ctx).Error()
-}
-
-// recordOutcomes stores the outcomes in the part, which completes it. If there is room, it also stores the later
-// generations that decisions were based on, for an undo.
-func (r *Reconciler) recordOutcomes(ctx context.Context, s *scope, entries []rules.Entry, mem *memory) error {
-	outcomes, later := make([]byte, len(entries)), false
-	for i := range entries {
-		outcomes[i] = byte(mem.results[i].outcome)
-		if mem.results[i].outcome == rules.Changed && mem.sent[i] > entries[i].Generation {
-			entries[i].Generation, later = mem.sent[i], true
-		}
-	}
-	members := map[string]any{"outcomes": string(outcomes)}
-	if later {
-		text, fits, err := rules.Encode(entries)
-		if err != nil {
-			return err
-		}
-		if fits {
-			members["entries"] = text
-		}
-	}
-	return r.patchPart(ctx, s, members)
-}
-
-// patchPart writes members of the current part.
-func (r *Reconciler) patchPart(ctx context.Context, s *scope, members map[string]any) error {
-	patch, err := json.Marshal(map[string]any{"spec": members})
-	if err != nil {
-		return err
-	}
-	part := &v1alpha1.TriageOperationPart{}
-	part.Namespace, part.Name = s.Object.Namespace, rules.PartName(s.Object.Name, int(s.Status.DoneParts))
-	if err := r.Client.Patch(ctx, part, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return fmt.Errorf("record the progress of part %s: %w", part.Name, err)
-	}
-	return nil
 }
 
 // add counts the result for a finding.
