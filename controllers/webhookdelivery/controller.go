@@ -201,6 +201,18 @@ func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 	return nil
 }
 
+// confirm decides by the endpoint in the API server: the cache of endpoints may lag behind that of deliveries, and a
+// delivery that was given up is not resumed. If the endpoint does not exist, the signatures expire.
+func (r *Reconciler) confirm(ctx context.Context, s *scope) (step, error) {
+	if err := s.readEndpoint(ctx, r.Live); err != nil {
+		return step{}, err
+	}
+	if s.endpoint == nil && s.Object.Spec.EndpointRef.UID != "" {
+		endSignatures(s)
+	}
+	return decide(s), nil
+}
+
 // hasStatus reports whether the delivery has or needs a status other than the default.
 func hasStatus(s *scope) bool { return s.Before.ObservedGeneration > 0 || s.Status.Redelivery != nil }
 
