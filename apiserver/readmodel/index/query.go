@@ -114,36 +114,26 @@ func (r Request) query(sort int) Query {
 // JSON. The cost is proportional to the page, unless the selection examines each row, or has a span of another
 // field than the one sorted by: then up to all rows of its buckets within the span are examined.
 func (x *Index[T]) List(q Query, s Selection[T], length func(T) int) Page[T] {
-	if s.Looks() {
-		rows, count := x.collect(q, s)
-		return pageOf(q, slices.Values(rows), count, length)
-	}
-	if s.Count == 0 {
-		return pageOf[T](q, nil, 0, length)
-	}
-	if q.Sort > s.last {
-		return pageOf(q, x.elsewhere(q, s), s.Count, length)
-	}
-	rows := x.merge(s.buckets, q, Span{})
 	switch {
-	case s.span.Unbounded():
-	case s.spanSort == q.Sort:
-		rows = x.merge(s.buckets, q, s.span)
+	case s.Looks():
+		first, count := x.collect(q, s)
+		return pageOf(q, slices.Values(first), count, length)
+	case s.Count == 0:
+		return pageOf[T](q, nil, 0, length)
+	case s.isOrderedBy(q.Sort):
+		return pageOf(q, x.merge(s.buckets, q, s.span), s.Count, length)
 	case x.isCheaperToCollect(q, s):
 		first, _ := x.collect(q, s)
-		rows = slices.Values(first)
+		return pageOf(q, slices.Values(first), s.Count, length)
+	case q.Sort > s.last:
+		return pageOf(q, x.elsewhere(q, s), s.Count, length)
 	default:
-		rows = within(rows, s)
+		return pageOf(q, within(x.merge(s.buckets, q, Span{}), s), s.Count, length)
 	}
-	return pageOf(q, rows, s.Count, length)
 }
 
 // elsewhere yields the rows of buckets that the tree of the list's sort does not have.
 func (x *Index[T]) elsewhere(q Query, s Selection[T]) iter.Seq[*row[T]] {
-	if x.isCheaperToCollect(q, s) {
-		first, _ := x.collect(q, s)
-		return slices.Values(first)
-	}
 	return func(yield func(*row[T]) bool) {
 		for r := range within(x.merge(s.among, q, Span{}), s) {
 			if s.Meets(r.item) && !yield(r) {
@@ -215,12 +205,9 @@ func (x *Index[T]) collect(q Query, s Selection[T]) (first []*row[T], count int)
 	if q.after != nil {
 		after = x.pivot(q.Sort, *q.after)
 	}
-	walk := Query{Sort: q.Sort, descending: q.descending} // the same order, so that the first matches stay the first
-	if q.Sort > s.last || !s.span.Unbounded() && s.spanSort != q.Sort {
+	walk := q // the same order, so that the first matches stay the first
+	if !s.isOrderedBy(q.Sort) {
 		walk = Query{Sort: s.spanSort}
-	}
-	if walk.Sort == q.Sort {
-		walk.descending = q.descending
 	}
 	look := func(r *row[T]) {
 		if !findingquery.HasWords(r.text, s.Words) || s.only != nil && !s.only(r.item) {

@@ -27,6 +27,11 @@ func (s *Selection[T]) Looks() bool { return s.only != nil || len(s.Words) > 0 }
 // FirstSortOnly reports whether only the tree of the first sort has the buckets.
 func (s *Selection[T]) FirstSortOnly() bool { return s.last == 0 }
 
+// isOrderedBy reports whether the tree of a sort has the buckets, and their rows within the span side by side.
+func (s *Selection[T]) isOrderedBy(sort int) bool {
+	return sort <= s.last && (s.span.Unbounded() || s.spanSort == sort)
+}
+
 // Among sets another selection that contains all matches and that the trees of all sorts have. Lists by a sort
 // whose tree does not have the buckets search that selection instead.
 func (s *Selection[T]) Among(all Selection[T]) { s.among = all.buckets }
