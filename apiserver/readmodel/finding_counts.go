@@ -134,15 +134,17 @@ func newCounting(table *findingTable, x *index.Index[*Item], f FindingFilter, no
 	fields := countFields(now)
 	c := &counting{table: table, fields: fields, metBut: make([][]int, len(fields)), words: f.Words}
 	f.Words = nil
+	perFinding := !onTheHour(f.Created.Since)
 	var alike [likenesses][]asked
 	for k := range fields {
 		by := fields[k].by
-		if by == byHour && !onTheHour(f.Created.Since) {
-			continue
-		}
 		for _, meets := range fields[k].take(&f).tests(x) {
-			alike[by] = append(alike[by], asked{int8(k), meets})
 			c.metBut[k] = make([]int, len(table.samples[by]))
+			if by == byHour && perFinding {
+				c.each = append(c.each, asked{int8(k), meets})
+			} else {
+				alike[by] = append(alike[by], asked{int8(k), meets})
+			}
 		}
 	}
 	for by := range likenesses {
@@ -155,12 +157,6 @@ func newCounting(table *findingTable, x *index.Index[*Item], f FindingFilter, no
 			if sample != nil {
 				c.misses[by][number] = missedBy(alike[by], sample)
 			}
-		}
-	}
-	for k := range fields {
-		for _, meets := range fields[k].take(&f).tests(x) {
-			c.each = append(c.each, asked{int8(k), meets})
-			c.metBut[k] = make([]int, len(table.samples[fields[k].by]))
 		}
 	}
 	for _, meets := range f.tests(x) {

@@ -196,6 +196,21 @@ func TestFindingsThatDifferInTheirPolicyAloneAreCountedApart(t *testing.T) {
 	harness.Same(t, "counts by policy", want, counts.Fields)
 }
 
+// All findings of an hour are counted by one of them, unless the filter begins within that hour.
+func TestAFilterThatBeginsWithinAnHourIsEvaluatedPerFinding(t *testing.T) {
+	m, _ := newAcme(t)
+	for i := range 2 {
+		feed(t, m, findings, finding(fmt.Sprint("f-", i), i+10, func(f *v1alpha1.Finding) {
+			f.Spec.DetectedAt = new(v1alpha1.NewTime(epoch.Add(time.Duration(i) * time.Minute)))
+		}))
+	}
+	settle(m)
+	filter := FindingFilter{Created: Period{Since: new(epoch.Add(time.Minute))}}
+	counts, err := m.CountFindings(t.Context(), acme, CountQuery{Filter: filter, Field: "status", Values: 9})
+	harness.Must(t, err)
+	harness.Same(t, "findings of the hour that match", 1, counts.Total)
+}
+
 func TestTheGreatestCountsAreTold(t *testing.T) {
 	var counts []ValueCount
 	for n := range 30 {
