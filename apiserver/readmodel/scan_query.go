@@ -56,29 +56,26 @@ func (m *Model) ListScans(organization string, q ScanQuery) (index.Page[content.
 // choose picks the buckets that contain the matches of the query.
 func (q *ScanQuery) choose(x *index.Index[*scanItem]) index.Selection[*scanItem] {
 	wanted := func(has index.Facet) bool { return matches(q.Status, has[0]) }
-	var s index.Selection[*scanItem]
-	given := 0
-	for _, by := range []struct {
-		field index.Field
-		value *string
-	}{{uploadField, q.Upload}, {scanProjectField, q.Project}, {scanRepoField, q.Repository}} {
-		if by.value == nil {
-			continue
-		}
-		if given++; given == 1 {
-			s = x.Pick(by.field, *by.value, wanted)
-		}
-	}
-	switch given {
-	case 0:
-		return x.Pick(index.Everything, "", wanted)
-	case 1:
-		return s
-	}
-	s.Also(func(i *scanItem) bool {
+	within := func(i *scanItem) bool {
 		spec := &i.object.Spec
-		return matches(q.Repository, string(spec.RepositoryRef.Name)) && matches(q.Project, string(spec.ProjectRef.Name)) &&
-			(q.Upload == nil || spec.Upload != nil && spec.Upload.ID == *q.Upload)
-	})
-	return s
+		return matches(q.Repository, string(spec.RepositoryRef.Name)) && matches(q.Project, string(spec.ProjectRef.Name))
+	}
+	switch {
+	case q.Upload != nil:
+		s := x.Pick(uploadField, *q.Upload, wanted)
+		if q.Project != nil || q.Repository != nil {
+			s.Also(within)
+		}
+		return s
+	case q.Project != nil:
+		s := x.Pick(scanProjectField, *q.Project, wanted)
+		if q.Repository != nil {
+			s.Also(within)
+		}
+		return s
+	case q.Repository != nil:
+		return x.Pick(scanRepoField, *q.Repository, wanted)
+	default:
+		return x.Pick(index.Everything, "", wanted)
+	}
 }

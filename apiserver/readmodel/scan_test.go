@@ -43,6 +43,8 @@ func TestScansAreSelectedByWhatTheQueryNames(t *testing.T) {
 		{"by upload", ScanQuery{Upload: new("u-1")}, []string{"s-1", "s-2"}},
 		{"by upload and status", ScanQuery{Upload: new("u-1"), Status: new("failed")}, []string{"s-2"}},
 		{"by project and repository", ScanQuery{Project: new("api"), Repository: new("shop")}, []string{"s-1", "s-2", "s-3"}},
+		{"by upload and project", ScanQuery{Upload: new("u-1"), Project: new("web")}, nil},
+		{"by upload and repository", ScanQuery{Upload: new("u-1"), Repository: new("none")}, nil},
 		{"of another repository", ScanQuery{Project: new("api"), Repository: new("none")}, nil},
 	} {
 		tc.query.Limit = index.Limit{Size: 10}
