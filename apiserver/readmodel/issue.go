@@ -62,13 +62,11 @@ func (m *Model) appliedIssue(p *partition, object *v1alpha1.ReviewIssue) (*Issue
 		} else {
 			p.issues[name] = &heldIssue{held.object, held.updatedAt.after(applied.updatedAt)}
 		}
-		for _, row := range []rejoin{
-			{rows: reviewIssues, name: name},
-			{rows: reviews, name: string(held.object.Spec.ReviewRef.Name)},
-		} {
-			if err := m.showNow(p, row); err != nil {
-				return nil, err
-			}
+		if err := m.showNow(p, reviewIssues, name); err != nil {
+			return nil, err
+		}
+		if err := m.showNow(p, reviews, string(held.object.Spec.ReviewRef.Name)); err != nil {
+			return nil, err
 		}
 	}
 	item, draw := p.issueOf(applied)
@@ -90,7 +88,7 @@ func (m *Model) setIssue(p *partition, object *v1alpha1.ReviewIssue, name string
 	held.updatedAt = held.updatedAt.after(before)
 	p.issues[name] = held
 	p.issuesOf.add(object.Spec.ReviewRef.Name, name)
-	m.enqueue(rejoin{namespace: p.namespace, rows: reviewIssues, by: byName, name: name})
+	m.enqueueRow(p, reviewIssues, name)
 }
 
 func (m *Model) heldIssue(object *v1alpha1.ReviewIssue) *heldIssue {
@@ -180,5 +178,5 @@ func (m *Model) recount(p *partition, review string, of reviewstate.Counts, sign
 	} else {
 		p.counts[review] = counts
 	}
-	m.enqueue(rejoin{namespace: p.namespace, rows: reviews, by: byName, name: review})
+	m.enqueueRow(p, reviews, review)
 }

@@ -141,6 +141,11 @@ func (m *Model) enqueue(r rejoin) {
 	}
 }
 
+// enqueueRow requests a single row to be rendered in the background.
+func (m *Model) enqueueRow(p *partition, rows kind, name string) {
+	m.enqueue(rejoin{namespace: p.namespace, rows: rows, by: byName, name: name})
+}
+
 // runJoiner renders the queued rows in batches, so that no writer waits for long.
 func (m *Model) runJoiner(ctx context.Context) error {
 	for {
@@ -306,7 +311,7 @@ func (m *Model) prepare(rows []rejoin) []work {
 		if p == nil || p.view == nil {
 			continue
 		}
-		if w, ok := m.workFor(p, r); ok {
+		if w, ok := m.workFor(p, r.rows, r.name); ok {
 			w.row, w.view = r, p.view
 			batch = append(batch, w)
 		}
@@ -315,8 +320,8 @@ func (m *Model) prepare(rows []rejoin) []work {
 }
 
 // showNow renders a row at once. The caller holds the mutex, and an organization owns the partition.
-func (m *Model) showNow(p *partition, r rejoin) error {
-	w, ok := m.workFor(p, r)
+func (m *Model) showNow(p *partition, rows kind, name string) error {
+	w, ok := m.workFor(p, rows, name)
 	if !ok {
 		return nil
 	}
@@ -327,26 +332,26 @@ func (m *Model) showNow(p *partition, r rejoin) error {
 	return nil
 }
 
-func (m *Model) workFor(p *partition, r rejoin) (work, bool) {
-	switch r.rows {
+func (m *Model) workFor(p *partition, rows kind, name string) (work, bool) {
+	switch rows {
 	case repositories:
-		return p.repositoryWork(r.name)
+		return p.repositoryWork(name)
 	case projects:
-		return p.projectWork(r.name)
+		return p.projectWork(name)
 	case reviews:
-		return p.reviewWork(r.name)
+		return p.reviewWork(name)
 	case reviewIssues:
-		return m.issueWork(p, r.name)
+		return m.issueWork(p, name)
 	case webhookDeliveries:
-		return directWork(p.deliveries, p.indexes.deliveries, r.name), true
+		return directWork(p.deliveries, p.indexes.deliveries, name), true
 	case scans:
-		return directWork(p.scans, p.indexes.scans, r.name), true
+		return directWork(p.scans, p.indexes.scans, name), true
 	case triageOperations: // no reader sees them
 		return work{}, false
 	case trends:
-		return directWork(p.trends, p.indexes.trends, r.name), true
+		return directWork(p.trends, p.indexes.trends, name), true
 	default:
-		return p.findingWork(r.name)
+		return p.findingWork(name)
 	}
 }
 

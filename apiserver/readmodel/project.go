@@ -53,7 +53,7 @@ func (m *Model) setProject(p *partition, object *v1alpha1.Project, name string) 
 			joined:    joined,
 		}
 		p.projectsOf.add(object.Spec.RepositoryRef.Name, name)
-		m.enqueue(rejoin{namespace: p.namespace, rows: projects, by: byName, name: name})
+		m.enqueueRow(p, projects, name)
 		m.enqueueRepositoryOf(p, object)
 	}
 	if joined != before.joined {
@@ -63,8 +63,7 @@ func (m *Model) setProject(p *partition, object *v1alpha1.Project, name string) 
 
 // enqueueRepositoryOf enqueues the repository that shows the project.
 func (m *Model) enqueueRepositoryOf(p *partition, project *v1alpha1.Project) {
-	repository := string(project.Spec.RepositoryRef.Name)
-	m.enqueue(rejoin{namespace: p.namespace, rows: repositories, by: byName, name: repository})
+	m.enqueueRow(p, repositories, string(project.Spec.RepositoryRef.Name))
 }
 
 func (p *partition) projectWork(name string) (work, bool) {

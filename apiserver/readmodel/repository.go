@@ -27,7 +27,7 @@ func (m *Model) setRepository(p *partition, object *v1alpha1.Repository, name st
 			updatedAt: m.stamp(object).after(before.updatedAt),
 			joined:    joined,
 		}
-		m.enqueue(rejoin{namespace: p.namespace, rows: repositories, by: byName, name: name})
+		m.enqueueRow(p, repositories, name)
 	}
 	if joined != before.joined {
 		for _, rows := range []kind{projects, reviews, reviewIssues, findings} {

@@ -27,7 +27,7 @@ func (m *Model) setReview(p *partition, object *v1alpha1.Review, name string) {
 			updatedAt: m.stamp(object).after(before),
 		}
 		p.reviewsOf.add(object.Spec.RepositoryRef.Name, name)
-		m.enqueue(rejoin{namespace: p.namespace, rows: reviews, by: byName, name: name})
+		m.enqueueRow(p, reviews, name)
 	}
 	// Issues show nothing from the review's status, which the controllers write often.
 	if held == nil || object == nil || held.object.UID != object.UID || held.object.Generation != object.Generation {
