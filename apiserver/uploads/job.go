@@ -109,16 +109,19 @@ func (s *Service) perform(ctx context.Context, cancel context.CancelCauseFunc, j
 	refused, err := j.check(ctx, c)
 	switch {
 	case err != nil:
+		return err
+	case refused != nil:
+		return j.refuse(ctx, c, refused, recorded)
 	case j.commit != nil:
-		j.reviewed, err = s.review(ctx, c, j, recorded)
+		j.reviewed, err = j.review(ctx, c, recorded)
 	default:
-		j.summaries, err = s.scan(ctx, c, j, refused, recorded)
+		j.summaries, err = j.scan(ctx, c, recorded)
 	}
 	return err
 }
 
-// check finds the projects of an upload that names no project, and refuses a ref whose results are not
-// imported.
+// check finds the projects of an upload that names no project, and refuses a ref whose results are not imported.
+// refused is a reason that is to be recorded in a Scan.
 func (j *job) check(ctx context.Context, c *importer.Client) (refused, err error) {
 	switch {
 	case j.Project == "":
@@ -172,15 +175,29 @@ func assignProjects(ctx context.Context, c *importer.Client, j *job) (refusal, e
 // importedWith returns the name and version of this program as the importer in a Scan.
 func importedWith() string { return "findings-operator/" + version.String() }
 
-// scan imports scans of the scan branch into the projects, or records why they are refused.
-func (s *Service) scan(ctx context.Context, c *importer.Client, j *job, refused error,
-	recorded func()) ([]*importer.Summary, error) {
-	if refused != nil { // One Scan is enough to record the reason.
-		j.batches = j.batches[:1]
+// refuse records in one Scan why the upload is not imported, and returns the reason.
+func (j *job) refuse(ctx context.Context, c *importer.Client, reason error, recorded func()) error {
+	j.batches = j.batches[:1]
+	if err := j.importer(c, recorded).Refuse(ctx, j.batches[0], reason); err != nil {
+		return err
 	}
+	return reason
+}
+
+// scan imports scans of the scan branch into the projects.
+func (j *job) scan(ctx context.Context, c *importer.Client, recorded func()) ([]*importer.Summary, error) {
+	summaries, err := j.importer(c, recorded).Import(ctx, j.batches)
+	if _, is := errors.AsType[*importer.RefusedError](err); is && j.DryRun && len(summaries) > 0 {
+		err = nil // the changes help to decide about force; the warnings report that it would be refused
+	}
+	return summaries, err
+}
+
+// importer returns the importer of the job's batches. It calls recorded once all their Scans are recorded.
+func (j *job) importer(c *importer.Client, recorded func()) *importer.Importer {
 	var scans atomic.Int32
 	target := importer.Target{Namespace: j.Namespace, Repository: j.Repository, Project: j.Project}
-	im := importer.New(c, target, importer.Options{
+	return importer.New(c, target, importer.Options{
 		DryRun: j.DryRun, Found: j.found, Force: j.Force,
 		Upload:     &v1alpha1.ScanUpload{ID: j.id, Scans: int32(len(j.batches))}, //nolint:gosec // bounded by maxScans
 		ImportedBy: j.Author(),
@@ -191,17 +208,6 @@ func (s *Service) scan(ctx context.Context, c *importer.Client, j *job, refused 
 			}
 		},
 	})
-	if refused == nil {
-		summaries, err := im.Import(ctx, j.batches)
-		if _, is := errors.AsType[*importer.RefusedError](err); is && j.DryRun && len(summaries) > 0 {
-			err = nil // the changes help to decide about force; the warnings report that it would be refused
-		}
-		return summaries, err
-	}
-	if err := im.Refuse(ctx, j.batches[0], refused); err != nil {
-		return nil, err
-	}
-	return nil, refused
 }
 
 // Close refuses new uploads and waits for the running ones. When ctx ends, it stops them as Failed.

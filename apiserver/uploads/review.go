@@ -98,8 +98,7 @@ func reviewedCommit(request *Request, batches []*importer.Batch) (*reviewimport.
 }
 
 // review records the results for the commit of a pull request.
-func (s *Service) review(ctx context.Context, c *importer.Client, j *job,
-	recorded func()) (*reviewimport.Summary, error) {
+func (j *job) review(ctx context.Context, c *importer.Client, recorded func()) (*reviewimport.Summary, error) {
 	pr := reviewimport.PullRequest{
 		Namespace: j.Namespace, Repository: j.Repository, Project: j.Project,
 		Number: j.PullRequest.Number, Title: j.PullRequest.Title, Author: j.PullRequest.Author,
