@@ -120,9 +120,19 @@ func decide[T stored, I shown[T]](ctx context.Context, request Request, about su
 		return none, problem.NotFound(noun)
 	}
 	known := cluster.Known[T]{Object: item.Object(), Standing: item.Standing()}
-	check := func(current cluster.Known[T]) (err error) {
-		if !about.is(current.Object) {
-			return problem.NotFound(noun)
+	written, err := about.store.Triage(ctx, known, about.check(request, decided, item, known), decision)
+	if err != nil {
+		return none, err
+	}
+	return tracing.Do(ctx, "read model: apply "+noun, func() (I, error) { return about.apply(written) })
+}
+
+// check returns a function that refuses a decision about the current state of the resource. item shows the known state.
+func (s subject[T, I]) check(request Request, decided findingstate.Decision, item I,
+	known cluster.Known[T]) func(current cluster.Known[T]) error {
+	return func(current cluster.Known[T]) (err error) {
+		if !s.is(current.Object) {
+			return problem.NotFound(s.store.Noun)
 		}
 		if err := checkGrounds(decided, current.Standing.InForce(apitime.Now())); err != nil {
 			return err
@@ -133,18 +143,13 @@ func decide[T stored, I shown[T]](ctx context.Context, request Request, about su
 		present := item
 		if current.Object != known.Object {
 			// Add the state that the API server has just returned to the model.
-			if present, err = about.apply(current.Object); err != nil {
+			if present, err = s.apply(current.Object); err != nil {
 				return err
 			}
 		}
 		if !request.IfMatch.Names(present.Tag()) {
-			return problem.PreconditionFailed("the " + noun + " has changed since; read it again")
+			return problem.PreconditionFailed("the " + s.store.Noun + " has changed since; read it again")
 		}
 		return nil
 	}
-	written, err := about.store.Triage(ctx, known, check, decision)
-	if err != nil {
-		return none, err
-	}
-	return tracing.Do(ctx, "read model: apply "+noun, func() (I, error) { return about.apply(written) })
 }
