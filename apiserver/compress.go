@@ -3,6 +3,7 @@ package apiserver
 import (
 	"compress/gzip"
 	"io"
+	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -31,9 +32,17 @@ var compressors = sync.Pool{New: func() any {
 // body occupies a compressor. Exports have a limit of their own.
 var compressions = slots.New(64, 32)
 
-// takeCompressor reports whether the body of a request may be compressed. If not, it is sent uncompressed, with the
-// entity tag of the plain body. The caller calls free once the body is compressed.
-func takeCompressor(c *gin.Context) (free func(), taken bool) {
+// takeCompressor reports whether a body is sent compressed, and takes a place for that unless the request is HEAD. If
+// none is left, the body is sent uncompressed, with its own entity tag. The caller calls free once the body is
+// compressed.
+func takeCompressor(c *gin.Context, length int) (free func(), compressed bool) {
+	none := func() {}
+	switch {
+	case !compresses(c, length):
+		return none, false
+	case c.Request.Method == http.MethodHead:
+		return none, true
+	}
 	free, err := compressions.Take(stateOf(c).identity.Organization)
 	if err == nil {
 		return free, true
@@ -42,7 +51,7 @@ func takeCompressor(c *gin.Context) (free func(), taken bool) {
 	if tag := header.Get("ETag"); tag != "" {
 		header.Set("ETag", etag.Plain(tag))
 	}
-	return nil, false
+	return none, false
 }
 
 // compressing writes a body to w as one gzip stream.

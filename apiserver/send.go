@@ -61,25 +61,17 @@ func sendBody(c *gin.Context, status int, parts ...content.Part) {
 	}
 	c.Status(status)
 	client := newPacedWriter(c)
-	compressed, head := compresses(c, length), c.Request.Method == http.MethodHead
-	var free func()
-	if compressed && !head {
-		free, compressed = takeCompressor(c)
-	}
+	free, compressed := takeCompressor(c, length)
 	if compressed {
 		header["Content-Encoding"] = gzipEncoding
 	} else {
 		header.Set("Content-Length", strconv.Itoa(length))
 	}
 	switch {
-	case head:
+	case c.Request.Method == http.MethodHead:
 		chunks.Put(kept)
 	case compressed:
-		held := &buffered{to: client}
-		_ = func() error {
-			defer free()
-			return compressing(held, func(w io.Writer) error { return write(w, chunk, rest) })
-		}()
+		held := gzipped(client, free, chunk, rest)
 		chunks.Put(kept)
 		_ = held.flush()
 	default:
@@ -87,6 +79,15 @@ func sendBody(c *gin.Context, status int, parts ...content.Part) {
 		chunks.Put(kept)
 	}
 	c.Writer.WriteHeaderNow()
+}
+
+// gzipped compresses a body, and sends all but what the returned buffer holds: the caller gives back the chunk before
+// it waits for the client to read that.
+func gzipped(client io.Writer, free func(), chunk []byte, rest []content.Part) *buffered {
+	defer free()
+	held := &buffered{to: client}
+	_ = compressing(held, func(w io.Writer) error { return write(w, chunk, rest) })
+	return held
 }
 
 // newPacedWriter returns a writer to the client that has chunkPatience for each chunk, and writeTimeout for all.
