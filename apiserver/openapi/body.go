@@ -166,7 +166,7 @@ func (s *bodySchema) unreadable(err error) error {
 }
 
 func (s *bodySchema) isOptionalID(name string) bool {
-	return s.members[name].id && s.members[name].most == 0 && !slices.Contains(s.required, name)
+	return s.members[name].kind == idValue && s.members[name].most == 0 && !slices.Contains(s.required, name)
 }
 
 func (s *bodySchema) checkPresence(within string, values map[string]any) error {

@@ -243,7 +243,7 @@ func (e *Envelope) take(name string, raw json.RawMessage) error {
 		return invalid(name, problem.CodeMalformed, "%s: %v", name, err)
 	}
 	value, ok := strictjson.String(raw)
-	if schema.boolean {
+	if schema.kind == booleanValue {
 		value, ok = string(raw), string(raw) == "true" || string(raw) == "false"
 	}
 	if !ok {

@@ -35,7 +35,8 @@ func newMember(ref *openapi3.SchemaRef) (m member, err error) {
 		ref = schema.Items
 	}
 	m.scalar, err = newScalar(ref)
-	if err == nil && (schema.Type.Is(openapi3.TypeNumber) || (m.boolean || m.integer) && m.most > 0) {
+	noText := m.kind == booleanValue || m.kind == integerValue
+	if err == nil && (schema.Type.Is(openapi3.TypeNumber) || noText && m.most > 0) {
 		err = errors.New("only texts, integers, true and false are supported in bodies, and only texts in lists")
 	}
 	return m, err
@@ -82,12 +83,12 @@ func (m member) value(path string, raw json.RawMessage) (any, error) {
 		return m.object.read(path+".", given)
 	case m.most > 0:
 		return m.list(path, raw)
-	case m.boolean:
+	case m.kind == booleanValue:
 		if text := string(raw); text != "true" && text != "false" {
 			return nil, invalid(path, problem.CodeInvalid, "%s must be a %s", path, m.typeName())
 		}
 		return string(raw) == "true", nil
-	case m.integer:
+	case m.kind == integerValue:
 		if err := m.checkInteger(path, string(raw)); err != nil {
 			return nil, invalid(path, problem.CodeInvalid, "%v", err)
 		}

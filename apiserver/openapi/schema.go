@@ -28,13 +28,21 @@ const scoreFormat = "score"
 // MaxIDBytes is how long a resource's id may be.
 const MaxIDBytes = 253
 
+// valueKind is what a value is read as.
+type valueKind int
+
+const (
+	textValue valueKind = iota
+	integerValue
+	decimalValue
+	booleanValue
+	idValue
+	timeValue // RFC 3339
+)
+
 // scalar is the schema of a parameter, or of a member of a body. Requests need no other types.
 type scalar struct {
-	integer   bool
-	number    bool // a decimal
-	id        bool
-	boolean   bool
-	time      bool // RFC 3339
+	kind      valueKind
 	enum      []string
 	min, max  int64
 	maxLength int // in characters; 0 is no limit
@@ -56,11 +64,11 @@ func newScalar(ref *openapi3.SchemaRef) (scalar, error) {
 	s := scalar{min: math.MinInt64, max: math.MaxInt64}
 	switch {
 	case schema.Type.Is(openapi3.TypeInteger):
-		s.integer = true
+		s.kind = integerValue
 	case schema.Type.Is(openapi3.TypeNumber) && schema.Min != nil && schema.Max != nil:
-		s.number = true
+		s.kind = decimalValue
 	case schema.Type.Is(openapi3.TypeBoolean):
-		s.boolean, s.enum = true, []string{"false", "true"}
+		s.kind, s.enum = booleanValue, []string{"false", "true"}
 	case schema.Type.Is(openapi3.TypeString):
 	default:
 		return scalar{}, fmt.Errorf("type %v is not supported for requests", schema.Type)
@@ -68,11 +76,11 @@ func newScalar(ref *openapi3.SchemaRef) (scalar, error) {
 	switch schema.Format {
 	case "":
 	case idFormat:
-		s.id = true
+		s.kind = idValue
 	case timeFormat:
-		s.time = true
+		s.kind = timeValue
 	case scoreFormat:
-		s.number, s.min, s.max = true, 0, 10
+		s.kind, s.min, s.max = decimalValue, 0, 10
 	default:
 		return scalar{}, fmt.Errorf("format %q is not supported for requests", schema.Format)
 	}
@@ -101,7 +109,7 @@ func newScalar(ref *openapi3.SchemaRef) (scalar, error) {
 
 // typeName returns the name of the value's type in a body.
 func (s scalar) typeName() string {
-	if s.boolean {
+	if s.kind == booleanValue {
 		return "boolean"
 	}
 	return "string"
@@ -110,10 +118,10 @@ func (s scalar) typeName() string {
 // read returns the value in its canonical spelling, so that cursors treat different spellings of a filter as
 // the same. Its error begins with name and is safe to show to a client.
 func (s scalar) read(name, value string) (string, error) {
-	switch {
-	case s.time:
+	switch s.kind {
+	case timeValue:
 		return readTime(name, value)
-	case s.number:
+	case decimalValue:
 		return s.readNumber(name, value)
 	default:
 		return value, s.check(name, value)
@@ -122,9 +130,9 @@ func (s scalar) read(name, value string) (string, error) {
 
 func (s scalar) check(name, value string) error {
 	switch {
-	case s.integer:
+	case s.kind == integerValue:
 		return s.checkInteger(name, value)
-	case s.id:
+	case s.kind == idValue:
 		return checkID(name, value)
 	case !utf8.ValidString(value):
 		return fmt.Errorf("%s must be valid UTF-8", name)
