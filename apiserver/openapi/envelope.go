@@ -242,22 +242,15 @@ func (e *Envelope) take(name string, raw json.RawMessage) error {
 	if _, err := strictjson.Object(slices.Concat([]byte(`{"":`), raw, []byte("}"))); err != nil {
 		return invalid(name, problem.CodeMalformed, "%s: %v", name, err)
 	}
-	value, ok := strictjson.String(raw)
-	if schema.kind == booleanValue {
-		value, ok = string(raw), string(raw) == "true" || string(raw) == "false"
-	}
-	if !ok {
-		return invalid(name, problem.CodeInvalid, "%s must be a %s", name, schema.typeName())
-	}
-	if value == "" {
+	if string(raw) == `""` && schema.kind != booleanValue {
 		if slices.Contains(e.schema.required, name) {
 			return invalid(name, problem.CodeMissing, "%s is empty: give a value", name)
 		}
 		return nil
 	}
-	value, err := schema.read(name, value)
+	value, err := schema.value(name, raw)
 	if err != nil {
-		return invalid(name, problem.CodeInvalid, "%v", err)
+		return err
 	}
 	e.values[name] = value
 	return nil

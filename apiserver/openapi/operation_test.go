@@ -360,6 +360,7 @@ func TestTheBodyOfAnUploadIsReadAsGitHubReadsIt(t *testing.T) {
 		"an empty commit":        {strings.Replace(with(""), `"abc"`, `""`, 1), "commit_sha is empty"},
 		"a ref that is a number": {strings.Replace(with(""), `"refs/heads/main"`, "7", 1), "ref must be a string"},
 		"a time that is none":    {with(`,"started_at":"yesterday"`), "started_at must be a date-time"},
+		"validate is empty":      {with(`,"validate":""`), "validate must be a boolean"},
 		"validate is a text":     {with(`,"validate":"true"`), "validate must be a boolean"},
 		"a file that is null":    {sarif("null"), "sarif must be a string"},
 		"an object for a file":   {sarif("{}"), "sarif must be a string"},
