@@ -49,7 +49,9 @@ type eventStream struct {
 // process stops. An open stream costs only this goroutine and a small buffer.
 func (r *router) sendEvents(c *gin.Context, events *handlers.Events) {
 	defer events.Close()
-	if kind, silence := r.silenceBehind(events); !r.checkSilence(c, kind, silence) {
+	kind, silence := r.silenceBehind(events)
+	if err := r.checkSilence(c, kind, silence); err != nil {
+		fail(c, err)
 		return
 	}
 	header := c.Writer.Header()

@@ -324,50 +324,58 @@ func (r *router) validate(described *openapi.Operation, segments map[string]stri
 		if likeGitHub(described.Path) {
 			s.request.Origin = origin(c.Request)
 		}
-		path := make(map[string]string, len(segments))
-		for parameter, name := range segments {
-			path[name] = c.Param(parameter)
+		err := readParameters(c, described, segments)
+		if err == nil && described.TakesBody() {
+			err = r.takeBody(c, described)
 		}
-		var err error
-		if s.request.Path, err = described.ParsePath(path); err != nil {
-			fail(c, invalidPath(described, err))
-			return
-		}
-		if s.request.Query, err = described.ParseQuery(c.Request.URL.RawQuery); err != nil {
-			fail(c, named(problem.InvalidQuery, err))
-			return
-		}
-		switch condition := etag.IfMatch(c.Request.Header.Values(openapi.HeaderIfMatch)); {
-		case described.Takes(openapi.HeaderIfMatch):
-			s.request.IfMatch = condition
-		case condition.Given() && c.Request.Method == http.MethodPatch:
-			fail(c, named(problem.InvalidBody, &openapi.InvalidError{
-				Field: openapi.HeaderIfMatch, Code: problem.CodeInvalid, Text: "this resource has no entity tag: leave the header out",
-			}))
-			return
-		}
-		if described.Takes(openapi.HeaderLastEventID) {
-			s.request.LastEventID = c.GetHeader(openapi.HeaderLastEventID)
-		}
-		if !described.TakesBody() {
-			return
-		}
-		if described.IsStream() {
-			if s.request.Stream, err = openStream(c, described); err != nil {
-				fail(c, named(problem.InvalidBody, err))
-				return
-			}
-			s.request.Stream.Readmit = func() (auth.Identity, error) { return r.readmit(c) }
-			return
-		}
-		if s.request.Body, err = receiveBody(c, described); err != nil {
-			fail(c, err)
-			return
-		}
-		if s.request.Identity, err = r.readmit(c); err != nil {
+		if err != nil {
 			fail(c, err)
 		}
 	}
+}
+
+// readParameters reads what the operation takes from the path, the query and the headers.
+func readParameters(c *gin.Context, described *openapi.Operation, segments map[string]string) (err error) {
+	request := &stateOf(c).request
+	path := make(map[string]string, len(segments))
+	for parameter, name := range segments {
+		path[name] = c.Param(parameter)
+	}
+	if request.Path, err = described.ParsePath(path); err != nil {
+		return invalidPath(described, err)
+	}
+	if request.Query, err = described.ParseQuery(c.Request.URL.RawQuery); err != nil {
+		return named(problem.InvalidQuery, err)
+	}
+	switch condition := etag.IfMatch(c.Request.Header.Values(openapi.HeaderIfMatch)); {
+	case described.Takes(openapi.HeaderIfMatch):
+		request.IfMatch = condition
+	case condition.Given() && c.Request.Method == http.MethodPatch:
+		return named(problem.InvalidBody, &openapi.InvalidError{
+			Field: openapi.HeaderIfMatch, Code: problem.CodeInvalid, Text: "this resource has no entity tag: leave the header out",
+		})
+	}
+	if described.Takes(openapi.HeaderLastEventID) {
+		request.LastEventID = c.GetHeader(openapi.HeaderLastEventID)
+	}
+	return nil
+}
+
+// takeBody reads the body and then authenticates again, or leaves both to the operation if the body is a stream.
+func (r *router) takeBody(c *gin.Context, described *openapi.Operation) (err error) {
+	request := &stateOf(c).request
+	if described.IsStream() {
+		if request.Stream, err = openStream(c, described); err != nil {
+			return named(problem.InvalidBody, err)
+		}
+		request.Stream.Readmit = func() (auth.Identity, error) { return r.readmit(c) }
+		return nil
+	}
+	if request.Body, err = receiveBody(c, described); err != nil {
+		return err
+	}
+	request.Identity, err = r.readmit(c)
+	return err
 }
 
 // invalidPath returns the 400 message that fits the operation: an operation without a body cannot have an

@@ -69,22 +69,23 @@ func (r *router) checkDataAge(contract *openapi.Operation) gin.HandlerFunc {
 	}
 	return func(c *gin.Context) {
 		kind, silence := r.model.Silence(kinds...)
-		r.checkSilence(c, kind, silence)
+		if err := r.checkSilence(c, kind, silence); err != nil {
+			fail(c, err)
+		}
 	}
 }
 
-// checkSilence marks the response if the kind has long been silent, and refuses it if the silence is longer than the
-// operator allows. It reports whether to go on.
-func (r *router) checkSilence(c *gin.Context, kind string, silence time.Duration) bool {
+// checkSilence marks the response if the kind has long been silent, and returns an error if the silence is longer than
+// the operator allows.
+func (r *router) checkSilence(c *gin.Context, kind string, silence time.Duration) error {
 	if silence > silentAfter {
 		c.Header(api.DataAgeHeader, strconv.Itoa(int(max(silence, r.auth.Age(time.Now())).Seconds())))
 	}
 	if r.isStale(silence) {
-		fail(c, problem.Internal("data is stale", fmt.Errorf("the API server has sent nothing about %s for %s", kind,
-			silence.Round(time.Second))).Coded(problem.CodeStale))
-		return false
+		cause := fmt.Errorf("the API server has sent nothing about %s for %s", kind, silence.Round(time.Second))
+		return problem.Internal("data is stale", cause).Coded(problem.CodeStale)
 	}
-	return true
+	return nil
 }
 
 // checkOrganization refuses to answer while the read model does not show the organization of a valid key, because all
