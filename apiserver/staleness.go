@@ -9,7 +9,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/apiserver/auth"
 	"github.com/appsec-dev/findings-operator/apiserver/changes"
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
@@ -21,6 +20,9 @@ import (
 // changes, the API server sends a bookmark about once a minute, but the first one of a watch only after two
 // minutes.
 const silentAfter = 150 * time.Second
+
+// usualAge is the age up to which a response does not have api.DataAgeHeader.
+const usualAge = 5 * time.Second
 
 // dependsOn lists the kinds that responses depend on, by the scope of their operation.
 var dependsOn = map[v1alpha1.Scope][]string{
@@ -84,26 +86,6 @@ func (r *router) checkSilence(c *gin.Context, kind string, silence time.Duration
 	if r.isStale(silence) {
 		cause := fmt.Errorf("the API server has sent nothing about %s for %s", kind, silence.Round(time.Second))
 		return problem.Internal("data is stale", cause).Coded(problem.CodeStale)
-	}
-	return nil
-}
-
-// checkOrganization refuses to answer while the read model does not show the organization of a valid key, because all
-// its objects would seem not to exist.
-func (r *router) checkOrganization(c *gin.Context) {
-	if err := r.shows(stateOf(c).identity, stateOf(c).needed); err != nil {
-		fail(c, err)
-	}
-}
-
-// shows returns an error if the read model does not show the organization of a valid key. An operation that needs no
-// scope needs no data.
-func (r *router) shows(identity auth.Identity, needed []v1alpha1.Scope) error {
-	if len(needed) == 0 {
-		return nil
-	}
-	if _, err := r.model.Namespace(identity.Organization); err != nil {
-		return handlers.Unavailable(err)
 	}
 	return nil
 }
