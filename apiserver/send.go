@@ -90,14 +90,6 @@ func gzipped(client io.Writer, free func(), chunk []byte, rest []content.Part) *
 	return held
 }
 
-// newPacedWriter returns a writer to the client that has chunkPatience for each chunk, and writeTimeout for all.
-func newPacedWriter(c *gin.Context) *pacedWriter {
-	return &pacedWriter{
-		to: c.Writer, control: http.NewResponseController(c.Writer),
-		patience: chunkPatience, end: time.Now().Add(writeTimeout),
-	}
-}
-
 func compresses(c *gin.Context, length int) bool {
 	return length >= minCompressedBytes && acceptsGzip(c.Request.Header.Values("Accept-Encoding"))
 }
