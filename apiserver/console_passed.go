@@ -7,6 +7,8 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console"
+	"github.com/appsec-dev/findings-operator/apiserver/console/api"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 )
 
 // exportKey holds a browser's request for an export, in the request that is made for it.
@@ -46,4 +48,38 @@ func (r *router) addPassed(engine *gin.Engine, name, to string, serve func(c *gi
 		request.Header.Set(requestIDHeader, stateOf(c).requestID)
 		serve(c, request)
 	})
+}
+
+// refuseOtherOrganization refuses a link or a stream from a page that was loaded before a login to another
+// organization. It removes the name of the organization, which is not a parameter of the operation, and refuses a
+// malformed address.
+func (r *router) refuseOtherOrganization(c *gin.Context) {
+	const name = "organization"
+	query, err := console.Query(c.Request)
+	if err == nil && !query.Has(name) {
+		return
+	}
+	if err == nil && query.Get(name) != stateOf(c).identity.Organization {
+		const detail = "You have logged in to another organization since the page with this link was loaded."
+		err = api.Failed(http.StatusForbidden, detail)
+	}
+	if err != nil {
+		sendAnswer(c, r.console.Failed(c.Request, stateOf(c).requestID, err))
+		c.Abort()
+		return
+	}
+	query.Del(name)
+	c.Request.URL.RawQuery = query.Encode()
+}
+
+// goOnAfter makes a stream resume after the position in the query, because a browser's EventSource cannot send a header
+// on its first request. On a reconnect the browser sends the header itself; that position is later and takes
+// precedence.
+func goOnAfter(request *http.Request) {
+	query := request.URL.Query()
+	if request.Header.Get(openapi.HeaderLastEventID) == "" && query.Has("after") {
+		request.Header.Set(openapi.HeaderLastEventID, query.Get("after"))
+	}
+	query.Del("after")
+	request.URL.RawQuery = query.Encode()
 }
