@@ -206,7 +206,7 @@ func TestAStreamDoesNotKeepItsLargestBuffer(t *testing.T) {
 func TestAPageAsksForItsPlaceOnlyIfTheKeyMayFollowEvents(t *testing.T) {
 	model, err := readmodel.New(readmodel.Options{Source: held(nil)})
 	harness.Must(t, err)
-	backend := &handlers.Backend{Model: model, Cursors: cursor.NewRandom(), Streams: handlers.NewStreams()}
+	backend := &handlers.Backend{Model: model, Cursors: cursor.NewRandom(), EventStreams: handlers.NewEventStreams()}
 	for _, scope := range v1alpha1.Scopes() {
 		var asked []string
 		pages, err := console.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

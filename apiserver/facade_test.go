@@ -114,7 +114,7 @@ func newBigFacade(tb testing.TB, findings int) *bigFacade {
 		sessions: &session.Sealer{Keys: cursors.Derive},
 		log:      slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
-	backend := &handlers.Backend{Model: model, Cursors: cursors, Exports: handlers.NewExports(), Streams: handlers.NewStreams()}
+	backend := &handlers.Backend{Model: model, Cursors: cursors, Exports: handlers.NewExports(), EventStreams: handlers.NewEventStreams()}
 	backend.Cluster, err = cluster.NewClient(config)
 	harness.Must(tb, err)
 	backend.Uploads, err = uploads.New(uploads.Options{Config: config, Log: slog.New(slog.DiscardHandler)})

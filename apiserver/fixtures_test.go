@@ -49,7 +49,7 @@ func backendOf(f testing.TB, model *readmodel.Model, stored http.RoundTripper) *
 	f.Helper()
 	client, err := cluster.NewClient(&rest.Config{Host: "http://nowhere.invalid", Transport: stored})
 	harness.Must(f, err)
-	return &handlers.Backend{Model: model, Cursors: cursor.NewRandom(), Cluster: client, Exports: handlers.NewExports(), Streams: handlers.NewStreams()}
+	return &handlers.Backend{Model: model, Cursors: cursor.NewRandom(), Cluster: client, Exports: handlers.NewExports(), EventStreams: handlers.NewEventStreams()}
 }
 
 // routesOf are all operations, without the parts of the chain that need a cluster.

@@ -83,7 +83,7 @@ func methodLabel(method string) string {
 func (m *metrics) refused(reason auth.Reason) { m.refusals.WithLabelValues(string(reason)).Inc() }
 
 // newOpenStreams exposes how many streams of events are open.
-func newOpenStreams(streams *handlers.Streams) prometheus.Collector {
+func newOpenStreams(streams *handlers.EventStreams) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "findings_api_event_streams",
 		Help: "Streams of events that are open.",

@@ -200,11 +200,11 @@ func (s *Server) newBackend(options Options, registry prometheus.Registerer) (*h
 	}); err != nil {
 		return nil, fmt.Errorf("make the uploads: %w", err)
 	}
-	streams := handlers.NewStreams()
+	streams := handlers.NewEventStreams()
 	registry.MustRegister(newOpenStreams(streams))
 	return &handlers.Backend{
 		Model: s.model, Cursors: s.cursors, Cluster: client, Uploads: s.uploads, Keys: s.auth,
-		Exports: handlers.NewExports(), Streams: streams, Stopping: s.stopping,
+		Exports: handlers.NewExports(), EventStreams: streams, Stopping: s.stopping,
 	}, nil
 }
 

@@ -67,8 +67,8 @@ type Backend struct {
 	Keys *auth.Authenticator
 	// Exports limits concurrent exports.
 	Exports *slots.Slots
-	// Streams limits open streams.
-	Streams *Streams
+	// EventStreams limits open streams of events.
+	EventStreams *EventStreams
 	// Stopping is closed when the process is about to end and long-running responses must stop.
 	Stopping <-chan struct{}
 }

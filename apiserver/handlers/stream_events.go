@@ -15,21 +15,21 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/slots"
 )
 
-// Streams limits open streams: a few per key, and an eighth of all per organization. Each takes a connection
-// and a goroutine.
-type Streams struct{ ofKeys, ofOrganizations *slots.Slots }
+// EventStreams limits open streams of events: a few per key, and an eighth of all per organization. Each takes a
+// connection and a goroutine.
+type EventStreams struct{ ofKeys, ofOrganizations *slots.Slots }
 
-// NewStreams returns the slots of the process.
-func NewStreams() *Streams {
+// NewEventStreams returns the slots of the process.
+func NewEventStreams() *EventStreams {
 	const total, perOrganization, perKey = 1024, 128, 4
-	return &Streams{slots.New(total, perKey), slots.New(total, perOrganization)}
+	return &EventStreams{slots.New(total, perKey), slots.New(total, perOrganization)}
 }
 
 // InUse returns how many slots are taken.
-func (s *Streams) InUse() int { return s.ofOrganizations.InUse() }
+func (s *EventStreams) InUse() int { return s.ofOrganizations.InUse() }
 
 // Take takes a slot. The caller gives it back by calling free.
-func (s *Streams) Take(organization, key string) (free func(), err error) {
+func (s *EventStreams) Take(organization, key string) (free func(), err error) {
 	freeKey, err := s.ofKeys.Take(key)
 	if errors.Is(err, slots.ErrOrganization) { // here the owner is a key
 		return nil, problem.Busy("the API key has too many streams open", streamRetryAfter)
@@ -73,7 +73,7 @@ func (b *Backend) StreamEvents(_ context.Context, request Request) (Response, er
 	}
 	once, free := request.Query.Get("follow") == "false", func() {}
 	if !once {
-		if free, err = b.Streams.Take(request.Organization, string(request.KeyUID)); err != nil {
+		if free, err = b.EventStreams.Take(request.Organization, string(request.KeyUID)); err != nil {
 			return Response{}, err
 		}
 	}
