@@ -1,6 +1,7 @@
 package webhookendpoint
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -82,25 +83,34 @@ func waitsSince(delivery *v1alpha1.WebhookDelivery) time.Time {
 	return delivery.CreationTimestamp.Time
 }
 
-// setBacklogged sets the condition above the bound and removes it below half the bound; in between it stays, so that it
-// does not flap. Above twice the bound even decisions do not become deliveries, until the backlog is back at the bound.
-func setBacklogged(s *scope, pending, bound int) {
-	list := &s.Status.Conditions
-	var reason string
-	if before := v1alpha1.FindCondition(*list, v1alpha1.ConditionBacklogged); before != nil {
-		reason = before.Reason
-	}
+// backlogReason returns the reason of the condition Backlogged; "" for no condition. before is its current reason. The
+// condition begins above the bound and ends below half the bound; in between it stays, so that it does not flap. Above
+// twice the bound even decisions do not become deliveries, until the backlog is back at the bound.
+func backlogReason(before string, pending, bound int) string {
 	switch {
 	case 2*pending < bound:
-		v1alpha1.RemoveCondition(list, v1alpha1.ConditionBacklogged)
-		return
+		return ""
 	case pending > 2*bound:
-		reason = v1alpha1.ReasonDecisionsHeldBack
-	case pending > bound && reason == "", reason != "" && pending <= bound:
-		reason = v1alpha1.ReasonTooManyPending
+		return v1alpha1.ReasonDecisionsHeldBack
+	case pending > bound:
+		return cmp.Or(before, v1alpha1.ReasonTooManyPending)
+	case before != "":
+		return v1alpha1.ReasonTooManyPending
+	default:
+		return ""
 	}
-	switch reason {
+}
+
+// setBacklogged sets or removes the condition.
+func setBacklogged(s *scope, pending, bound int) {
+	list := &s.Status.Conditions
+	var before string
+	if condition := v1alpha1.FindCondition(*list, v1alpha1.ConditionBacklogged); condition != nil {
+		before = condition.Reason
+	}
+	switch reason := backlogReason(before, pending, bound); reason {
 	case "":
+		v1alpha1.RemoveCondition(list, v1alpha1.ConditionBacklogged)
 	case v1alpha1.ReasonDecisionsHeldBack:
 		s.Condition(v1alpha1.ConditionBacklogged, true, reason,
 			"More than twice as many deliveries are pending as the operator's --webhook-max-pending allows. "+
