@@ -103,15 +103,20 @@ func basisPart(s string) string {
 
 const basisSeparator = ";"
 
-// The names of severity and code, in a plain basis and in one with evidence.
-var severityName, codeName = map[bool]string{true: "rated", false: "severity"}, map[bool]string{true: "text",
-	false: "code"}
+// names returns the names that severity and code have in the text of the basis.
+func (b basis) names() (severity, code string) {
+	if b.plain {
+		return "rated", "text"
+	}
+	return "severity", "code"
+}
 
 // String puts the version, which may be any text, last.
 func (b basis) String() string {
 	var parts []string
+	severity, code := b.names()
 	for _, part := range []struct{ name, value string }{
-		{severityName[b.plain], b.severity}, {codeName[b.plain], b.code}, {"doubt", b.doubt}, {"version", b.version},
+		{severity, b.severity}, {code, b.code}, {"doubt", b.doubt}, {"version", b.version},
 	} {
 		if part.value != "" {
 			parts = append(parts, part.name+"="+part.value)
