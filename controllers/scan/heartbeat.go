@@ -85,12 +85,12 @@ func (r *Reconciler) checkHeartbeat(ctx context.Context, scan *v1alpha1.Scan) (l
 // confirm withdraws the verdict that an import is dead if the import has recorded its end. It does so before it
 // releases its Lease, and the cached scan may be older.
 func (r *Reconciler) confirm(ctx context.Context, scan *v1alpha1.Scan, dead liveness) (liveness, error) {
-	now := &v1alpha1.Scan{}
-	err := r.Live.Get(ctx, client.ObjectKeyFromObject(scan), now)
+	current := &v1alpha1.Scan{}
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(scan), current)
 	switch {
 	case kube.IgnoreNotFound(err) != nil:
 		return liveness{}, fmt.Errorf("read the scan whose import counts as dead: %w", err)
-	case err != nil || now.UID != scan.UID || now.Spec.Outcome != "":
+	case err != nil || current.UID != scan.UID || current.Spec.Outcome != "":
 		return liveness{}, nil // the watch enqueues it
 	}
 	return dead, nil

@@ -75,12 +75,12 @@ func decide(s *scope) step {
 		later.next, later.wait = new(v1alpha1.NewTime(at)), at.Sub(s.Now)
 		return later
 	}
-	now := waiting(v1alpha1.ReasonProgressing, "An attempt is in progress or about to start.")
-	now.outlook = outlookDue
+	atOnce := waiting(v1alpha1.ReasonProgressing, "An attempt is in progress or about to start.")
+	atOnce.outlook = outlookDue
 	if !at.IsZero() { // it is zero for the first attempt
-		now.next = new(v1alpha1.NewTime(at))
+		atOnce.next = new(v1alpha1.NewTime(at))
 	}
-	return now
+	return atOnce
 }
 
 // failedMessage explains what to do about a delivery without further attempts.

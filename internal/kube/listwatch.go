@@ -72,12 +72,12 @@ func (l *ListWatch) list(ctx context.Context, _ metav1.ListOptions) (runtime.Obj
 		l.inPages = err != nil
 		return result(listed, err)
 	}
-	now, err := l.version(ctx)
+	latest, err := l.version(ctx)
 	if err != nil {
 		return nil, err
 	}
 	listed, err := l.all(ctx,
-		metav1.ListOptions{ResourceVersion: now, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
+		metav1.ListOptions{ResourceVersion: latest, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
 	l.inPages = err != nil
 	return result(listed, err)
 }
