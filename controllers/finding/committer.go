@@ -15,6 +15,7 @@ import (
 // nameCommitter records who committed the operation that has decided, because the operation may be deleted. Nobody is
 // named if the cache no longer has it: a request per finding would cost too much.
 func (r *Reconciler) nameCommitter(ctx context.Context, s *scope) error {
+	// added is a part of s.Status.Transitions: a change to it changes the status.
 	added := findingstate.History(s.Status).Since(findingstate.History(s.Before))
 	for i := range added {
 		name, is := strings.CutPrefix(added[i].By, v1alpha1.OperationAuthorPrefix)
