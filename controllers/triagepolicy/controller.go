@@ -122,7 +122,7 @@ func (r *Reconciler) retryDelay(ctx context.Context, req ctrl.Request) time.Dura
 
 // scope is what one reconcile works on.
 type scope struct {
-	reconcile.Scope[*v1alpha1.TriagePolicy, *v1alpha1.TriagePolicyStatus]
+	*reconcile.Scope[*v1alpha1.TriagePolicy, *v1alpha1.TriagePolicyStatus]
 	// declared is the current spec; nil if it does not compile, and then compileErr is the error.
 	declared   *rules.Policy
 	compileErr *rules.CompileError
@@ -136,7 +136,7 @@ type scope struct {
 }
 
 func newScope() *scope {
-	return &scope{Scope: *reconcile.NewScope(&v1alpha1.TriagePolicy{})}
+	return &scope{Scope: reconcile.NewScope(&v1alpha1.TriagePolicy{})}
 }
 
 // Reconcile puts a policy into or out of force, and updates its counts.
