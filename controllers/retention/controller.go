@@ -116,6 +116,7 @@ func namespaceChanged(before, after *v1alpha1.Organization) bool {
 func newReconciler(c client.Client, recorder events.EventRecorder, settings Settings) *Reconciler {
 	settings.Rate = cmp.Or(settings.Rate, DefaultRate)
 	settings.Interval = cmp.Or(settings.Interval, defaultInterval)
+	settings.Emptying = cmp.Or(settings.Emptying, &emptying.Reviews{})
 	if settings.Clock == nil {
 		settings.Clock = apitime.Clock{}
 	}

@@ -3,6 +3,7 @@
 package review
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -46,7 +47,7 @@ func (settings Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager,
 	r := &Reconciler{
 		Base:     reconcile.NewBase(mgr),
 		ledger:   deliveries,
-		emptying: settings.Emptying,
+		emptying: cmp.Or(settings.Emptying, NewEmptying()),
 	}
 	if err := errors.Join(
 		index.AddReference(ctx, mgr, &v1alpha1.ReviewIssue{}, index.Review, reviewOfIssue),
