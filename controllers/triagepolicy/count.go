@@ -108,10 +108,12 @@ func (r *Reconciler) count(ctx context.Context, s *scope) error {
 // alsoCounted returns the generation in force if it has to be counted too, after the declared one was; nil otherwise.
 func (r *Reconciler) alsoCounted(s *scope) *rules.Policy {
 	earlier := r.inForce(s)
-	if s.declared == nil || earlier == nil {
-		return earlier
+	if earlier == nil {
+		return nil
 	}
-	switch whyNotInForce(s.declared.Spec, &s.counted, s.Now) {
+	switch s.whyNot() {
+	case v1alpha1.ReasonNotCompiled:
+		return earlier
 	case v1alpha1.ReasonTooMany, v1alpha1.ReasonTooCostly:
 	default:
 		return nil // it is replaced, or goes out of force

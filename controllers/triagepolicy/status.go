@@ -21,7 +21,7 @@ import (
 func (r *Reconciler) putInForce(_ context.Context, s *scope) error {
 	policy := s.Object
 	s.Status.ObservedGeneration = policy.Generation
-	if s.declared != nil && whyNotInForce(s.declared.Spec, &s.counted, s.Now) == "" {
+	if s.whyNot() == "" {
 		s.Status.InForce = &v1alpha1.PolicyInForce{Generation: policy.Generation, Spec: policy.Spec}
 	} else if !r.earlierMayStay(s) {
 		s.Status.InForce = nil
@@ -46,6 +46,14 @@ func specs(s *scope) []*v1alpha1.TriagePolicySpec {
 		out = append(out, &in.Spec)
 	}
 	return out
+}
+
+// whyNot returns the reason why the declared generation does not decide; "" if it does.
+func (s *scope) whyNot() string {
+	if s.compileErr != nil {
+		return v1alpha1.ReasonNotCompiled
+	}
+	return whyNotInForce(&s.Object.Spec, &s.counted, s.Now)
 }
 
 // whyNotInForce returns the reason why a spec may not be in force; "" if it may.
@@ -215,12 +223,10 @@ func decision(spec *v1alpha1.TriagePolicySpec) string {
 	return words + ", until " + spec.ValidUntil.UTC().Format(time.RFC3339)
 }
 
-// explain returns the reason why the declared generation does not decide ("" if it does), and the message for users.
-// The console recognises "A hundred other policies are in force" in it.
+// explain returns the result of whyNot, and the message for users. The console recognises "A hundred other policies are
+// in force" in it.
 func (s *scope) explain() (whyNot, because string) {
-	if whyNot = v1alpha1.ReasonNotCompiled; s.compileErr == nil {
-		whyNot = whyNotInForce(&s.Object.Spec, &s.counted, s.Now)
-	}
+	whyNot = s.whyNot()
 	switch whyNot {
 	case v1alpha1.ReasonNotCompiled:
 		because = "The expression of the present spec does not compile: the condition Compiled shows where."
