@@ -72,21 +72,14 @@ func (r *Reconciler) count(ctx context.Context, s *scope) error {
 	if err := r.Client.List(ctx, list, client.InNamespace(s.Object.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the findings: %w", err)
 	}
-	mem := r.memoryOf(s.Object.Namespace)
-	mem.shrink(len(list.Items))
+	from := sources{findings: list.Items, others: others, memory: r.memoryOf(s.Object.Namespace)}
+	from.memory.shrink(len(list.Items))
+	declared, earlier := generation{policy: s.Object.Name}, generation{policy: s.Object.Name, earlier: true}
 	if in := s.Object.Status.InForce; in == nil || in.Generation == s.Object.Generation {
-		delete(mem.policies, generation{policy: s.Object.Name, earlier: true}) // none is in force
-	}
-	add := func(into *tally, policy *rules.Policy, before *remembered) (complete bool, err error) {
-		return r.each(ctx, list.Items, func(facts *rules.Facts) {
-			into.add(before.try(mem.slotOf(facts), others, func() rules.Trial {
-				return r.try(policy, others, facts, s.Now)
-			}), facts.Finding)
-		})
+		delete(from.memory.policies, earlier) // none is in force
 	}
 	if s.declared != nil {
-		key, inForce := generation{policy: s.Object.Name}, s.Object.Status.InForce != nil
-		complete, err := add(&s.counted, s.declared, mem.of(s.declared, key, inForce, others, s.Now))
+		complete, err := r.countOne(ctx, s, from, s.declared, declared, &s.counted)
 		if err != nil {
 			return err
 		}
@@ -94,15 +87,51 @@ func (r *Reconciler) count(ctx context.Context, s *scope) error {
 			s.giveUp()
 		}
 	}
-	if earlier := r.alsoCounted(s); earlier != nil {
-		key := generation{policy: s.Object.Name, earlier: true}
-		complete, err := add(&s.earlier, earlier, mem.of(earlier, key, true, others, s.Now))
+	if inForce := r.alsoCounted(s); inForce != nil {
+		complete, err := r.countOne(ctx, s, from, inForce, earlier, &s.earlier)
 		if err != nil {
 			return err
 		}
 		s.earlierCounted, s.partial = complete, s.partial || !complete
 	}
 	return nil
+}
+
+// sources are what the counts of one reconcile read.
+type sources struct {
+	findings []v1alpha1.Finding
+	// others are the other policies in force.
+	others []rules.Policy
+	memory *memory
+}
+
+// countOne counts the outcomes of one generation, which policy holds, for each finding that is not closed. It returns
+// false if time ran out before the last.
+func (r *Reconciler) countOne(ctx context.Context, s *scope, from sources, policy *rules.Policy, key generation,
+	into *tally) (bool, error) {
+	before := from.memory.of(policy, key, s.Object.Status.InForce != nil, from.others, s.Now)
+	began := r.local.Now()
+	for i := range from.findings {
+		finding := &from.findings[i]
+		if finding.Spec.Closed != nil {
+			continue
+		}
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		if r.local.Since(began) > r.maxCount {
+			return false, nil
+		}
+		facts, err := policies.Facts(ctx, r.Client, finding)
+		if err != nil {
+			return false, err
+		}
+		into.add(before.try(from.memory.slotOf(facts), from.others, func() rules.Trial {
+			r.evaluations.Inc()
+			return policy.Try(from.others, facts, s.Now)
+		}), finding)
+	}
+	return true, nil
 }
 
 // alsoCounted returns the generation in force if it has to be counted too, after the declared one was; nil otherwise.
@@ -131,28 +160,6 @@ func countAlike(a, b *v1alpha1.TriagePolicySpec) bool {
 	return a.Match == b.Match && a.Priority == b.Priority && a.Set.UserStatus == b.Set.UserStatus
 }
 
-// each calls count with the facts of each finding that is not closed. It returns false if time ran out before the last.
-func (r *Reconciler) each(ctx context.Context, findings []v1alpha1.Finding, count func(*rules.Facts)) (bool, error) {
-	began := r.local.Now()
-	for i := range findings {
-		if findings[i].Spec.Closed != nil {
-			continue
-		}
-		if ctx.Err() != nil {
-			return false, ctx.Err()
-		}
-		if r.local.Since(began) > r.maxCount {
-			return false, nil
-		}
-		facts, err := policies.Facts(ctx, r.Client, &findings[i])
-		if err != nil {
-			return false, err
-		}
-		count(facts)
-	}
-	return true, nil
-}
-
 // giveUp ends a count that takes too long. A generation in force stays, but a new one must not come into force: it
 // would cost as much each time findings change.
 func (s *scope) giveUp() {
@@ -171,12 +178,6 @@ func full(s *scope, others []rules.Policy) bool {
 	mine := rules.Policy{Name: v1alpha1.ResourceName(s.Object.Name), Spec: &in.Spec}
 	before, _ := slices.BinarySearchFunc(others, mine, rules.InOrder)
 	return before >= rules.MaxInForce
-}
-
-// try evaluates one policy over one finding as if the policy were in force.
-func (r *Reconciler) try(policy *rules.Policy, others []rules.Policy, facts *rules.Facts, now time.Time) rules.Trial {
-	r.evaluations.Inc()
-	return policy.Try(others, facts, now)
 }
 
 // add counts the policy's outcome for one finding.
