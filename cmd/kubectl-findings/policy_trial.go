@@ -88,7 +88,7 @@ func (t *trials) add(finding *v1alpha1.Finding) {
 		Repository: t.world.repositories[string(finding.Spec.RepositoryRef.Name)],
 	}
 	var was, becomes *v1alpha1.FindingVerdict
-	if findingstate.Undecided(finding) && findingstate.StatusWithoutPolicies(finding) == v1alpha1.UserStatusOpen {
+	if findingstate.StatusWithoutPolicies(finding) == v1alpha1.UserStatusOpen {
 		was, becomes = verdictFrom(rules.First(t.before, facts, t.now)), verdictFrom(rules.First(t.after, facts, t.now))
 	}
 	for _, trial := range t.all {

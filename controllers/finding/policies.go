@@ -55,7 +55,7 @@ func (r *Reconciler) outdatedVerdicts(ctx context.Context, namespace string, whi
 		// This includes findings without a status: the reconcile that writes it may have begun before the policies
 		// changed.
 		judged := func() *v1alpha1.FindingVerdict { return verdict(finding) }
-		if findingstate.Undecided(finding) && policies.Differs(judged, finding.Status.Verdict) {
+		if findingstate.VerdictCounts(finding) && policies.Differs(judged, finding.Status.Verdict) {
 			out = append(out, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(finding)})
 		}
 	}

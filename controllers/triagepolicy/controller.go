@@ -90,7 +90,7 @@ func newReconciler(base reconcile.Base) *Reconciler {
 
 // countsOtherwise ignores updates that do not affect any count, such as those of a finding's history and conditions.
 var countsOtherwise = watch.SpecOr(func(before, after *v1alpha1.Finding) bool {
-	return findingstate.Undecided(before) != findingstate.Undecided(after) ||
+	return findingstate.VerdictCounts(before) != findingstate.VerdictCounts(after) ||
 		findingstate.StatusWithoutPolicies(before) != findingstate.StatusWithoutPolicies(after)
 })
 

@@ -10,9 +10,6 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// Decided reports whether a decision of the finding's own (spec.triage), which mutes or confirms it, is in force.
-func Decided(finding *v1alpha1.Finding) bool { return UserStatus(finding) != v1alpha1.UserStatusOpen }
-
 // Stale reports whether the facts that the decision is based on have changed.
 func Stale(finding *v1alpha1.Finding) bool { return len(differences(finding)) > 0 }
 

@@ -38,6 +38,9 @@ func Declared(spec *v1alpha1.FindingSpec) v1alpha1.UserStatus {
 	return cmp.Or(spec.Triage.UserStatus, v1alpha1.UserStatusOpen)
 }
 
+// Decided reports whether a decision of the finding's own (spec.triage), which mutes or confirms it, is in force.
+func Decided(finding *v1alpha1.Finding) bool { return UserStatus(finding) != v1alpha1.UserStatusOpen }
+
 // CreatedAt returns when the finding was first seen: spec.detectedAt, else the resource's creation.
 func CreatedAt(finding *v1alpha1.Finding) v1alpha1.Time {
 	if finding.Spec.DetectedAt != nil {

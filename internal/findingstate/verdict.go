@@ -38,16 +38,16 @@ func StatusWithoutPolicies(finding *v1alpha1.Finding) v1alpha1.UserStatus {
 	return UserStatus(finding)
 }
 
-// Undecided reports whether a verdict counts: the finding is not closed, and no decision of its own (spec.triage) is in
-// force.
-func Undecided(finding *v1alpha1.Finding) bool {
-	return finding.Spec.Closed == nil && UserStatus(finding) == v1alpha1.UserStatusOpen
+// VerdictCounts reports whether a verdict counts: the finding is not closed, and no decision of its own (spec.triage)
+// is in force.
+func VerdictCounts(finding *v1alpha1.Finding) bool {
+	return finding.Spec.Closed == nil && !Decided(finding)
 }
 
 // Verdict returns the verdict in the finding's status; nil if there is none, or it does not count because the finding
 // has a decision of its own meanwhile, or the scanner has closed it.
 func Verdict(finding *v1alpha1.Finding) *v1alpha1.FindingVerdict {
-	if !Undecided(finding) {
+	if !VerdictCounts(finding) {
 		return nil
 	}
 	return finding.Status.Verdict
@@ -88,7 +88,7 @@ func statusOf(verdict *v1alpha1.FindingVerdict) v1alpha1.UserStatus {
 
 // due returns the verdict for the finding's status: the existing one, if the judge's verdict is the same.
 func due(finding *v1alpha1.Finding, judge Judge) *v1alpha1.FindingVerdict {
-	if judge == nil || !Undecided(finding) {
+	if judge == nil || !VerdictCounts(finding) {
 		return nil
 	}
 	verdict := judge(finding)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 )
 
@@ -95,7 +96,8 @@ func (p *plan) knownElsewhere(analysis string, k *known) {
 			found[one] < created[one.sameProblem] {
 			found[one]++
 			was := p.elsewhere[spec.Analysis]
-			p.elsewhere[spec.Analysis] = overlap{was.n + 1, was.decided || decided(&spec.Triage)}
+			decided := was.decided || findingstate.Declared(spec) != v1alpha1.UserStatusOpen
+			p.elsewhere[spec.Analysis] = overlap{was.n + 1, decided}
 		}
 	}
 }

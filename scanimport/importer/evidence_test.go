@@ -477,7 +477,7 @@ func TestADecisionAboutOneOfTwoRedactedSecretsDoesNotPassToTheOtherSilently(t *t
 			harness.Same(t, tc.reason+", and both are there: in doubt", 0, l.plan.doubtful)
 			f := l.findings[l.scans(left)[0]]
 			harness.Same(t, tc.reason+": in doubt", tc.doubts, l.plan.doubtful)
-			if d := f.Spec.Doubt; tc.doubts > 0 && decided(&f.Spec.Triage) && (d == nil || d.Reason != string(recognition.DoubtCount)) {
+			if d := f.Spec.Doubt; tc.doubts > 0 && findingstate.Declared(&f.Spec) != v1alpha1.UserStatusOpen && (d == nil || d.Reason != string(recognition.DoubtCount)) {
 				t.Errorf("%s, only %q is left, and %s has the doubt %+v", tc.reason, left.Message, f.Name, d)
 			}
 			l.wantOpen("one is left", 1)
@@ -665,7 +665,7 @@ func TestADoubtIsStoredOnceUntilAScanIsComplete(t *testing.T) {
 		l.lost = func(i int) bool { return i >= writes() } // it closes nothing
 		f := l.findings[l.scans(a)[0]]
 		doubts := 0
-		if decided(&f.Spec.Triage) {
+		if findingstate.Declared(&f.Spec) != v1alpha1.UserStatusOpen {
 			doubts = 1
 		}
 		harness.Same(t, reason+": writes of the first scan", doubts, writes())

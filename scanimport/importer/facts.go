@@ -97,7 +97,7 @@ func jobOf(spec *v1alpha1.FindingSpec) string {
 // no undo may restore one.
 func decisionOf(spec *v1alpha1.FindingSpec) string {
 	t := &spec.Triage
-	if !decided(t) && !restorable(t) {
+	if findingstate.Declared(spec) == v1alpha1.UserStatusOpen && !restorable(t) {
 		return ""
 	}
 	end, doubt := "", ""

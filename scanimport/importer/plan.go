@@ -343,10 +343,6 @@ func storesDoubt(finding *v1alpha1.Finding) bool {
 	return findingstate.Decided(finding) || restorable(&finding.Spec.Triage) || finding.Spec.Doubt != nil
 }
 
-func decided(t *v1alpha1.FindingTriage) bool {
-	return t.UserStatus != "" && t.UserStatus != v1alpha1.UserStatusOpen
-}
-
 // restorable reports whether an operation wrote the triage, so that its undo may restore a decision that it withdrew or
 // whose end it set. If a person decides or comments afterwards, the undo skips the finding.
 func restorable(t *v1alpha1.FindingTriage) bool {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 )
 
@@ -65,7 +66,7 @@ func (b *Batch) merged(findings []v1alpha1.Finding) []v1alpha1.Finding {
 		return at < last[f.Name]
 	})
 	rank := func(f *v1alpha1.Finding) (rank int) {
-		if !decided(&f.Spec.Triage) {
+		if findingstate.Declared(&f.Spec) == v1alpha1.UserStatusOpen {
 			rank += 2
 		}
 		if f.Spec.Tool != b.Tool {

@@ -129,7 +129,7 @@ func (s *trial) policyDecides(ctx context.Context) error {
 		if err := s.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: id}, f); err != nil {
 			return err
 		}
-		want := findingstate.Undecided(f)
+		want := findingstate.VerdictCounts(f)
 		if verdict := f.Status.Verdict; (verdict != nil) != want || want && verdict.UserStatus != in.Spec.Set.UserStatus {
 			return fmt.Errorf("%s is %s by a person and has the verdict %+v; the policy says %s", id, findingstate.UserStatus(f), verdict,
 				in.Spec.Set.UserStatus)
