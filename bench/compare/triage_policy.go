@@ -151,9 +151,8 @@ func (m *many) statusPatches(ctx context.Context, findings []manyFinding) ([][]b
 // verdictStatus returns the status that the controllers write when the policy decides about the
 // finding.
 func verdictStatus(finding *v1alpha1.Finding, policy *v1alpha1.TriagePolicy, now time.Time) v1alpha1.FindingStatus {
-	status := findingstate.Observe(finding, func(*v1alpha1.Finding) *v1alpha1.FindingVerdict {
-		return findingstate.NewVerdict(v1alpha1.ResourceName(policy.Name), &policy.Spec)
-	}, now)
+	verdict := findingstate.NewVerdict(v1alpha1.ResourceName(policy.Name), &policy.Spec)
+	status := findingstate.Observe(finding, verdict, now)
 	status.EmittedSeq = findingstate.History(&status).LastSeq()
 	return status
 }

@@ -45,19 +45,26 @@ func (r *Reconciler) outdatedVerdicts(ctx context.Context, namespace string, whi
 	if err != nil {
 		return nil, err
 	}
-	verdict := judge.Of(ctx)
 	var out []ctrl.Request
+	var failed error
 	for i := range list.Items {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		finding := &list.Items[i]
+		if !findingstate.VerdictCounts(finding) {
+			continue
+		}
 		// This includes findings without a status: the reconcile that writes it may have begun before the policies
 		// changed.
-		judged := func() *v1alpha1.FindingVerdict { return verdict(finding) }
-		if findingstate.VerdictCounts(finding) && policies.Differs(judged, finding.Status.Verdict) {
+		judged := func() (*v1alpha1.FindingVerdict, error) { return judge.verdict(ctx, finding) }
+		differs, err := policies.Differs(judged, finding.Status.Verdict)
+		if err != nil {
+			failed = err // the others are still judged
+		}
+		if differs {
 			out = append(out, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(finding)})
 		}
 	}
-	return out, judge.Err()
+	return out, failed
 }

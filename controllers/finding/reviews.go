@@ -69,7 +69,6 @@ type judge struct {
 	// decisions holds users' decisions in pull requests, by resultOf. The first one that confirms a finding, or
 	// covers its facts, is the verdict. Thousands of findings may share a key: they show the same (fingerprints.Shown).
 	decisions map[string][]decision
-	err       error
 }
 
 // decision is a user's decision about the issue of a pull request, with the facts that the issue shows.
@@ -85,25 +84,13 @@ func (r *Reconciler) judge(ctx context.Context, namespace string, now time.Time)
 	return &judge{cache: r.Client, policies: of, decisions: map[string][]decision{}}, err
 }
 
-// Of returns a findingstate.Judge. If its inputs cannot be read, a finding keeps its verdict, and Err returns the
-// error.
-func (j *judge) Of(ctx context.Context) findingstate.Judge {
-	byPolicies := j.policies.Of(ctx)
-	return func(finding *v1alpha1.Finding) *v1alpha1.FindingVerdict {
-		verdict, err := j.ofReviews(ctx, finding)
-		switch {
-		case err != nil:
-			j.err = err
-			return finding.Status.Verdict
-		case verdict != nil:
-			return verdict
-		}
-		return byPolicies(finding)
+// verdict returns the verdict on the finding, without its time; nil if there is none.
+func (j *judge) verdict(ctx context.Context, finding *v1alpha1.Finding) (*v1alpha1.FindingVerdict, error) {
+	if verdict, err := j.ofReviews(ctx, finding); verdict != nil || err != nil {
+		return verdict, err
 	}
+	return j.policies.Verdict(ctx, finding)
 }
-
-// Err returns the last error.
-func (j *judge) Err() error { return cmp.Or(j.err, j.policies.Err()) }
 
 // ofReviews returns a user's decision about the same result in a pull request, if no other finding of the project has
 // the key under which the decision was found: the current one, that of the path that an earlier version stored, or that
@@ -129,7 +116,7 @@ func (j *judge) ofReviews(ctx context.Context, finding *v1alpha1.Finding) (*v1al
 		}
 		confirms := v1alpha1.UserStatus(d.verdict.UserStatus) == v1alpha1.UserStatusActive
 		if confirms || !findingstate.Outgrown(d.facts, &finding.Spec) {
-			return d.verdict.DeepCopy(), nil
+			return d.verdict, nil
 		}
 	}
 	return nil, nil //nolint:nilnil // no verdict is no error

@@ -23,10 +23,13 @@ func (r *Reconciler) observeSpec(ctx context.Context, s *scope) error {
 		return err
 	}
 	before := findingstate.ObservedBefore(s.Object, r.implied.Creation(s.Object), s.Now)
-	observed := findingstate.Observe(before, judge.Of(ctx), s.Now)
-	if err := judge.Err(); err != nil {
-		return err
+	var judged *v1alpha1.FindingVerdict
+	if findingstate.VerdictWillCount(before, s.Now) {
+		if judged, err = judge.verdict(ctx, before); err != nil {
+			return err
+		}
 	}
+	observed := findingstate.Observe(before, judged, s.Now)
 	if verdictChanged(&s.Object.Status, &observed) {
 		r.judgements.end(client.ObjectKeyFromObject(s.Object), began)
 	}

@@ -39,8 +39,8 @@ func (r *Reconciler) outdatedVerdicts(ctx context.Context, namespace string) ([]
 	if err := r.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
-	decides := judge.Of(ctx)
 	var out []ctrl.Request
+	var failed error
 	for i := range list.Items {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -57,10 +57,14 @@ func (r *Reconciler) outdatedVerdicts(ctx context.Context, namespace string) ([]
 		if !exists {
 			spec = nil
 		}
-		judged := func() *v1alpha1.FindingVerdict { return decides(reviewstate.Facts(issue, spec)) }
-		if policies.Differs(judged, issue.Status.Verdict) {
+		judged := func() (*v1alpha1.FindingVerdict, error) { return judge.Verdict(ctx, reviewstate.Facts(issue, spec)) }
+		differs, err := policies.Differs(judged, issue.Status.Verdict)
+		if err != nil {
+			failed = err // the others are still judged
+		}
+		if differs {
 			out = append(out, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(issue)})
 		}
 	}
-	return out, judge.Err()
+	return out, failed
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/policies"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 	"github.com/appsec-dev/findings-operator/internal/transitions"
 )
@@ -30,11 +31,13 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	if !exists {
 		verdict, spec = conditions.NotFound(v1alpha1.ReasonReviewNotFound, "Review", name, "issue"), nil
 	}
-	observed := reviewstate.JudgedStatus(s.Object, spec, judge.Of(ctx), s.Now)
-	if err := judge.Err(); err != nil {
-		return err
+	var judged *v1alpha1.FindingVerdict
+	if facts := reviewstate.Facts(s.Object, spec); findingstate.VerdictWillCount(facts, s.Now) {
+		if judged, err = judge.Verdict(ctx, facts); err != nil {
+			return err
+		}
 	}
-	*s.Status = observed
+	*s.Status = reviewstate.JudgedStatus(s.Object, spec, judged, s.Now)
 	s.Judge(verdict)
 	s.RequeueAfter(min(reviewstate.UntilEnd(s.Object, s.Now), reconcile.MaxWait))
 	return nil

@@ -115,9 +115,7 @@ func TestTheFirstChangeIsRecordedAsIfTheStatusHadBeenStored(t *testing.T) {
 // A policy that matches at the first look decides together with the creation, like the scan's other findings.
 func TestAVerdictAtTheFirstReconcileIsOfTheCreation(t *testing.T) {
 	f := unstored()
-	f.Status = findingstate.Observe(f, func(*v1alpha1.Finding) *v1alpha1.FindingVerdict {
-		return &v1alpha1.FindingVerdict{Policy: "p", UserStatus: "muted"}
-	}, now.Add(5*time.Second))
+	f.Status = findingstate.Observe(f, &v1alpha1.FindingVerdict{Policy: "p", UserStatus: "muted"}, now.Add(5*time.Second))
 	harness.Same(t, "the history", []string{"created  open_muted scanner/gosec ", "judged open muted policy/p "}, since(f, 0))
 	harness.Same(t, "the verdict's scan", "s-1", f.Status.Transitions[1].Scan)
 }
@@ -125,9 +123,8 @@ func TestAVerdictAtTheFirstReconcileIsOfTheCreation(t *testing.T) {
 func TestAVerdictOnAFindingWithoutAStatusIsOfNow(t *testing.T) {
 	f := unstored()
 	week := now.Add(7 * 24 * time.Hour)
-	f.Status = findingstate.Observe(findingstate.ObservedBefore(f, nil, week), func(*v1alpha1.Finding) *v1alpha1.FindingVerdict {
-		return &v1alpha1.FindingVerdict{Policy: "p", UserStatus: "muted"}
-	}, week)
+	f.Status = findingstate.Observe(findingstate.ObservedBefore(f, nil, week),
+		&v1alpha1.FindingVerdict{Policy: "p", UserStatus: "muted"}, week)
 	if at := v1alpha1.NewTime(week); !f.Status.UpdatedAt.Equal(&at) || !f.Status.Verdict.Since.Equal(&at) {
 		t.Errorf("updatedAt is %s and since is %s, want %s", f.Status.UpdatedAt, f.Status.Verdict.Since, at)
 	}

@@ -56,6 +56,33 @@ func TestADecisionEndsAtItsSecond(t *testing.T) {
 	}
 }
 
+// Callers that do not ask for a verdict store the status without one.
+func TestAVerdictWillCountIfItCountsOnceTheFindingIsObserved(t *testing.T) {
+	end := now.Add(time.Hour)
+	ended := mutedUntil(end)
+	reconcile(ended, end)
+	muted := imported()
+	decide(v1alpha1.UserStatusMuted)(muted)
+	shut := imported()
+	closed(shut)
+	for reason, c := range map[string]struct {
+		finding *v1alpha1.Finding
+		at      time.Time
+		want    bool
+	}{
+		"undecided":               {imported(), now, true},
+		"closed":                  {shut, now, false},
+		"decided without an end":  {muted, now, false},
+		"before the end":          {mutedUntil(end), end.Add(-time.Nanosecond), false},
+		"at the end":              {mutedUntil(end), end, true},
+		"ended, by another clock": {ended, now, true},
+	} {
+		harness.Same(t, reason, c.want, findingstate.VerdictWillCount(c.finding, c.at))
+		c.finding.Status = findingstate.Observe(c.finding, nil, c.at)
+		harness.Same(t, reason+": once observed", c.want, findingstate.VerdictCounts(c.finding))
+	}
+}
+
 // Clients that ask for what has changed since the decision must see that it has ended.
 func TestADecisionSeenAfterItsEndIsUpdatedWhenSeen(t *testing.T) {
 	decided := now.Add(-2 * time.Minute)

@@ -12,13 +12,14 @@ import (
 // Observe returns the status that follows from the finding's spec and its current status: state, updatedAt, the basis
 // of a decision and whether it is stale, and the transitions since the last reconcile. The other conditions and
 // emittedSeq stay. If neither the spec nor the verdict has changed, the returned status equals the current one, unless
-// the decision has ended meanwhile, or an earlier version wrote the status without the basis of the decision. The judge
-// is called only if no decision in spec.triage is in force; it may be nil.
-func Observe(finding *v1alpha1.Finding, judge Judge, now time.Time) v1alpha1.FindingStatus {
+// the decision has ended meanwhile, or an earlier version wrote the status without the basis of the decision. The
+// verdict is that of a policy, or of a decision about the same result in a pull request; nil for none. It counts only
+// if VerdictWillCount; its time is set here.
+func Observe(finding *v1alpha1.Finding, verdict *v1alpha1.FindingVerdict, now time.Time) v1alpha1.FindingStatus {
 	finding = withoutDefault(finding)
 	next := *finding.Status.DeepCopy()
 	next.EndedAt = endedAt(finding, now)
-	next.Verdict = due(&v1alpha1.Finding{ObjectMeta: finding.ObjectMeta, Spec: finding.Spec, Status: next}, judge)
+	next.Verdict = due(&v1alpha1.Finding{Spec: finding.Spec, Status: next}, verdict)
 	known := finding.Status.UpdatedAt != nil && finding.Status.ObservedGeneration == finding.Generation
 	if known && next.EndedAt.Equal(finding.Status.EndedAt) && SameVerdict(next.Verdict, finding.Status.Verdict) {
 		if next.Basis == "" && Decided(finding) {

@@ -1,11 +1,10 @@
 package findingstate
 
-import "github.com/appsec-dev/findings-operator/api/v1alpha1"
+import (
+	"time"
 
-// Judge returns the verdict on a finding, by a policy or by a decision about the same result in a pull request; nil if
-// there is none. It is called for findings that are not closed and have no decision of their own (spec.triage) in
-// force. It does not set the verdict's time.
-type Judge func(*v1alpha1.Finding) *v1alpha1.FindingVerdict
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
 
 // NewVerdict returns the verdict of a policy with that spec, truncated to fit a status. The caller sets Since.
 func NewVerdict(policy v1alpha1.ResourceName, spec *v1alpha1.TriagePolicySpec) *v1alpha1.FindingVerdict {
@@ -42,6 +41,12 @@ func StatusWithoutPolicies(finding *v1alpha1.Finding) v1alpha1.UserStatus {
 // is in force.
 func VerdictCounts(finding *v1alpha1.Finding) bool {
 	return finding.Spec.Closed == nil && !Decided(finding)
+}
+
+// VerdictWillCount reports whether a verdict counts in the finding's next status, where its decision may have ended.
+func VerdictWillCount(finding *v1alpha1.Finding, now time.Time) bool {
+	return finding.Spec.Closed == nil &&
+		(Declared(&finding.Spec) == v1alpha1.UserStatusOpen || endedAt(finding, now) != nil)
 }
 
 // Verdict returns the verdict in the finding's status; nil if there is none, or it does not count because the finding
@@ -86,16 +91,16 @@ func statusOf(verdict *v1alpha1.FindingVerdict) v1alpha1.UserStatus {
 	return v1alpha1.UserStatus(verdict.UserStatus)
 }
 
-// due returns the verdict for the finding's status: the existing one, if the judge's verdict is the same.
-func due(finding *v1alpha1.Finding, judge Judge) *v1alpha1.FindingVerdict {
-	if judge == nil || !VerdictCounts(finding) {
+// due returns the verdict for the finding's status: the existing one, if the verdict is the same, else a copy of it;
+// nil if none counts.
+func due(finding *v1alpha1.Finding, verdict *v1alpha1.FindingVerdict) *v1alpha1.FindingVerdict {
+	if !VerdictCounts(finding) {
 		return nil
 	}
-	verdict := judge(finding)
 	if before := finding.Status.Verdict; SameVerdict(verdict, before) {
 		return before
 	}
-	return verdict
+	return verdict.DeepCopy()
 }
 
 // judged returns the transition for another verdict. A verdict that no longer counts because of a user's decision or a

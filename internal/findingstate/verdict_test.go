@@ -15,31 +15,29 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// rules returns a Judge with the verdict of the named policy; "" for no verdict.
-func rules(name string, status v1alpha1.UserStatus, comment string) findingstate.Judge {
-	return func(*v1alpha1.Finding) *v1alpha1.FindingVerdict {
-		if name == "" {
-			return nil
-		}
-		return &v1alpha1.FindingVerdict{
-			Policy: v1alpha1.ResourceName(name), UserStatus: v1alpha1.PolicyStatus(status), Reason: v1alpha1.DecisionUsedInTests,
-			Comment: comment, By: "bob",
-		}
+// rules returns the verdict of the named policy; "" for no verdict.
+func rules(name string, status v1alpha1.UserStatus, comment string) *v1alpha1.FindingVerdict {
+	if name == "" {
+		return nil
+	}
+	return &v1alpha1.FindingVerdict{
+		Policy: v1alpha1.ResourceName(name), UserStatus: v1alpha1.PolicyStatus(status), Reason: v1alpha1.DecisionUsedInTests,
+		Comment: comment, By: "bob",
 	}
 }
 
 func closedBy(f *v1alpha1.Finding) { f.Spec.Closed = &v1alpha1.FindingClosure{ScanID: "s-3"} }
 
 func TestAPersonOverAPolicyOverNothing(t *testing.T) {
-	none, mutes := findingstate.Judge(nil), rules("tests", v1alpha1.UserStatusMuted, "in tests")
-	active := rules("confirm", v1alpha1.UserStatusActive, "")
+	var none *v1alpha1.FindingVerdict
+	mutes, active := rules("tests", v1alpha1.UserStatusMuted, "in tests"), rules("confirm", v1alpha1.UserStatusActive, "")
 	nothing := func(*v1alpha1.Finding) {}
 	steps := []struct {
-		reason string
-		change func(*v1alpha1.Finding)
-		judge  findingstate.Judge
-		want   string // state, user status, policy
-		added  string
+		reason  string
+		change  func(*v1alpha1.Finding)
+		verdict *v1alpha1.FindingVerdict
+		want    string // state, user status, policy
+		added   string
 	}{
 		{"no policy", nothing, none, "open open -", "created  open scanner/gosec s-1"},
 		{"a policy mutes", nothing, mutes, "open_muted open tests", "judged open muted policy/tests "},
@@ -65,7 +63,7 @@ func TestAPersonOverAPolicyOverNothing(t *testing.T) {
 		if !cmp.Equal(*generation, f.Spec) {
 			f.Generation++
 		}
-		f.Status = findingstate.Observe(f, s.judge, at)
+		f.Status = findingstate.Observe(f, s.verdict, at)
 		policy, added := "-", []string{}
 		if v := findingstate.Verdict(f); v != nil {
 			policy = string(v.Policy)
@@ -88,6 +86,7 @@ func TestAPersonOverAPolicyOverNothing(t *testing.T) {
 			t.Errorf("%s: it writes %s", s.reason, cmp.Diff(before, f.Status))
 		}
 	}
+	harness.Same(t, "the given verdict, which others may use", rules("tests", v1alpha1.UserStatusMuted, "in tests"), mutes)
 }
 
 func TestAVerdictSaysSinceWhenAndMovesUpdatedAt(t *testing.T) {
@@ -184,9 +183,9 @@ func TestWithoutPoliciesAllIsAsIfThereHadBeenNone(t *testing.T) {
 				change(f)
 				f.Generation++
 			}
-			judge := rules(rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "policy"),
+			verdict := rules(rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "policy"),
 				rapid.SampledFrom([]v1alpha1.UserStatus{"active", "muted"}).Draw(t, "decides"), "")
-			with.Status, without.Status = findingstate.Observe(with, judge, at), findingstate.Observe(without, nil, at)
+			with.Status, without.Status = findingstate.Observe(with, verdict, at), findingstate.Observe(without, nil, at)
 			if findingstate.UserStatus(with) != findingstate.UserStatus(without) {
 				t.Fatal("a policy changes the person's decision")
 			}

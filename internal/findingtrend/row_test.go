@@ -103,7 +103,7 @@ func TestARestoredFindingIsNotMutedOnTheDayOfTheRestore(t *testing.T) {
 			f.CreationTimestamp, f.Generation = metav1.NewTime(noon), 1
 			verdict := f.Status.Verdict
 			f.Status = v1alpha1.FindingStatus{}
-			f.Status = findingstate.Observe(&f, func(*v1alpha1.Finding) *v1alpha1.FindingVerdict { return verdict }, noon.Add(time.Minute))
+			f.Status = findingstate.Observe(&f, verdict, noon.Add(time.Minute))
 			findings = append(findings, f)
 		}
 	}

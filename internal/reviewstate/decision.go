@@ -99,9 +99,6 @@ func Verdict(issue *v1alpha1.ReviewIssue) *v1alpha1.FindingVerdict {
 	return findingstate.ReviewVerdict(issue.Name, &issue.Spec.Triage)
 }
 
-// recorded is a Judge that keeps the recorded verdict.
-func recorded(finding *v1alpha1.Finding) *v1alpha1.FindingVerdict { return finding.Status.Verdict }
-
 // ofDecisions lists the transition types of decisions.
 var ofDecisions = []v1alpha1.TransitionType{
 	v1alpha1.TransitionTriaged, v1alpha1.TransitionExpired, v1alpha1.TransitionJudged,
@@ -109,9 +106,9 @@ var ofDecisions = []v1alpha1.TransitionType{
 
 // decide writes the decision about the issue into the status, by the rules for findings, and returns the resulting
 // transitions. Their number and time are set later.
-func decide(issue *v1alpha1.ReviewIssue, review *v1alpha1.ReviewSpec, judge findingstate.Judge,
+func decide(issue *v1alpha1.ReviewIssue, review *v1alpha1.ReviewSpec, verdict *v1alpha1.FindingVerdict,
 	next *v1alpha1.ReviewIssueStatus, now time.Time) []v1alpha1.Transition {
-	observed := findingstate.Observe(Facts(issue, review), judge, now)
+	observed := findingstate.Observe(Facts(issue, review), verdict, now)
 	next.UserStatus, next.EndedAt = observed.UserStatus, observed.EndedAt
 	next.Verdict, next.TriageDigest = observed.Verdict, observed.TriageDigest
 	return slices.DeleteFunc(observed.Transitions, func(t v1alpha1.Transition) bool {

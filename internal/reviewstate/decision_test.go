@@ -18,19 +18,17 @@ func happened(issue *v1alpha1.ReviewIssue) (out []string) {
 	return out
 }
 
-func mutes(name string) findingstate.Judge {
-	return func(*v1alpha1.Finding) *v1alpha1.FindingVerdict {
-		return findingstate.NewVerdict(v1alpha1.ResourceName(name), &v1alpha1.TriagePolicySpec{By: "ann", Set: v1alpha1.PolicyDecision{
-			UserStatus: v1alpha1.PolicyStatus(v1alpha1.UserStatusMuted), Reason: v1alpha1.DecisionUsedInTests,
-		}})
-	}
+func mutes(name string) *v1alpha1.FindingVerdict {
+	return findingstate.NewVerdict(v1alpha1.ResourceName(name), &v1alpha1.TriagePolicySpec{By: "ann", Set: v1alpha1.PolicyDecision{
+		UserStatus: v1alpha1.PolicyStatus(v1alpha1.UserStatusMuted), Reason: v1alpha1.DecisionUsedInTests,
+	}})
 }
 
 func TestAPersonWinsOverAPolicyAndThePolicyOverNothing(t *testing.T) {
 	review := &v1alpha1.ReviewSpec{ReviewedCommits: reviewed("a")}
 	issue := &v1alpha1.ReviewIssue{ObjectMeta: written(1, 5), Spec: *seenIn("a")}
-	look := func(judge findingstate.Judge, minute int) {
-		issue.Status = reviewstate.JudgedStatus(issue, review, judge, at(minute).Time)
+	look := func(verdict *v1alpha1.FindingVerdict, minute int) {
+		issue.Status = reviewstate.JudgedStatus(issue, review, verdict, at(minute).Time)
 	}
 	want := func(reason string, person, decided v1alpha1.UserStatus) {
 		t.Helper()
@@ -112,7 +110,7 @@ func TestOpenIssuesThatAreDecidedCountTwice(t *testing.T) {
 	var got reviewstate.Counts
 	for _, i := range []*v1alpha1.ReviewIssue{
 		issue("open", nil, "b"), issue("", nil, "b"), issue("muted", nil, "b"), issue("active", nil, "b"), issue("muted", nil, "a"),
-		issue("open", mutes("p")(nil), "b"),
+		issue("open", mutes("p"), "b"),
 	} {
 		got.AddIssue(i, reviewed("a", "b"))
 	}

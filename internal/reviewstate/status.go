@@ -50,11 +50,11 @@ func LastReviewAt(reviewed []v1alpha1.ReviewedCommit) *v1alpha1.Time {
 // stay. Without a review (nil) the recorded state is kept: an issue does not reopen because its review was deleted. The
 // recorded verdict of policies is kept, too.
 func IssueStatus(issue *v1alpha1.ReviewIssue, review *v1alpha1.ReviewSpec, now time.Time) v1alpha1.ReviewIssueStatus {
-	return JudgedStatus(issue, review, recorded, now)
+	return JudgedStatus(issue, review, issue.Status.Verdict, now)
 }
 
-// JudgedStatus is IssueStatus with a judge for issues that no user has decided about.
-func JudgedStatus(issue *v1alpha1.ReviewIssue, review *v1alpha1.ReviewSpec, judge findingstate.Judge,
+// JudgedStatus is IssueStatus with this verdict of policies instead of the recorded one; nil for none.
+func JudgedStatus(issue *v1alpha1.ReviewIssue, review *v1alpha1.ReviewSpec, verdict *v1alpha1.FindingVerdict,
 	now time.Time) v1alpha1.ReviewIssueStatus {
 	before, next := &issue.Status, *issue.Status.DeepCopy()
 	switch {
@@ -66,7 +66,7 @@ func JudgedStatus(issue *v1alpha1.ReviewIssue, review *v1alpha1.ReviewSpec, judg
 	case before.State == "":
 		next.State = v1alpha1.ReviewIssueOpen
 	}
-	decided := decide(issue, review, judge, &next, now)
+	decided := decide(issue, review, verdict, &next, now)
 	// A user's decision is a write of the spec, whose time is known.
 	changed := before.State != next.State || slices.ContainsFunc(decided, func(t v1alpha1.Transition) bool {
 		return t.Type != v1alpha1.TransitionTriaged

@@ -3,6 +3,7 @@ package policies
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -50,7 +51,6 @@ type Judge struct {
 	cache   client.Reader
 	inForce []triagepolicy.Policy
 	now     time.Time
-	err     error
 }
 
 // NewJudge returns a Judge with the policies that are in force in the namespace now.
@@ -59,35 +59,33 @@ func NewJudge(ctx context.Context, cache client.Reader, namespace string, now ti
 	return &Judge{cache: cache, inForce: inForce, now: now}, err
 }
 
-// Of returns a findingstate.Judge. If the facts of a finding cannot be read, it keeps its verdict, and Err returns the
-// error. Without policies, it looks nothing up.
-func (j *Judge) Of(ctx context.Context) findingstate.Judge {
-	return func(finding *v1alpha1.Finding) *v1alpha1.FindingVerdict {
-		if len(j.inForce) == 0 {
-			return nil
-		}
-		facts, err := Facts(ctx, j.cache, finding)
-		if err != nil {
-			j.err = err
-			return finding.Status.Verdict
-		}
-		if decides := triagepolicy.First(j.inForce, facts, j.now); decides != nil {
-			return decides.Verdict()
-		}
-		return nil
+// Verdict returns the policies' verdict on the finding, without its time; nil if none decides. Without policies, it
+// looks nothing up.
+func (j *Judge) Verdict(ctx context.Context, finding *v1alpha1.Finding) (*v1alpha1.FindingVerdict, error) {
+	if len(j.inForce) == 0 {
+		return nil, nil //nolint:nilnil // no verdict is no error
 	}
+	facts, err := Facts(ctx, j.cache, finding)
+	if err != nil {
+		return nil, err
+	}
+	if decides := triagepolicy.First(j.inForce, facts, j.now); decides != nil {
+		return decides.Verdict(), nil
+	}
+	return nil, nil //nolint:nilnil // no verdict is no error
 }
-
-// Err returns the last error.
-func (j *Judge) Err() error { return j.err }
 
 // Differs reports whether judge returns another verdict, or panics: the reconcile of that object reports the panic, and
 // the other objects are still judged.
-func Differs(judge func() *v1alpha1.FindingVerdict, verdict *v1alpha1.FindingVerdict) bool {
+func Differs(judge func() (*v1alpha1.FindingVerdict, error), verdict *v1alpha1.FindingVerdict) (bool, error) {
 	differs := false
 	err := safely.Func(func() error {
-		differs = !findingstate.SameVerdict(judge(), verdict)
-		return nil
+		judged, err := judge()
+		differs = err == nil && !findingstate.SameVerdict(judged, verdict)
+		return err
 	})()
-	return differs || err != nil
+	if _, panicked := errors.AsType[*safely.Panic](err); panicked {
+		return true, nil
+	}
+	return differs, err
 }
