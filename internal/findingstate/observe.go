@@ -17,34 +17,35 @@ import (
 // if VerdictWillCount; its time is set here.
 func Observe(finding *v1alpha1.Finding, verdict *v1alpha1.FindingVerdict, now time.Time) v1alpha1.FindingStatus {
 	finding = withoutDefault(finding)
-	next := *finding.Status.DeepCopy()
+	seen := *finding // with the status that it gets
+	seen.Status = *finding.Status.DeepCopy()
+	next := &seen.Status
 	next.EndedAt = endedAt(finding, now)
-	next.Verdict = due(&v1alpha1.Finding{Spec: finding.Spec, Status: next}, verdict)
+	next.Verdict = due(&seen, verdict)
 	known := finding.Status.UpdatedAt != nil && finding.Status.ObservedGeneration == finding.Generation
 	if known && next.EndedAt.Equal(finding.Status.EndedAt) && SameVerdict(next.Verdict, finding.Status.Verdict) {
 		if next.Basis == "" && Decided(finding) {
-			next.Transitions = History(&next).Record(*next.UpdatedAt, observeDecision(finding, &next, now)...)
+			next.Transitions = History(next).Record(*next.UpdatedAt, observeDecision(finding, next, now)...)
 		}
-		return next
+		return *next
 	}
 	updatedAt := UpdatedAt(finding, now)
-	if known || len(ends(finding, &next)) > 0 { // the end of a decision is not a write of the spec
+	if known || len(ends(finding, next)) > 0 { // the end of a decision is not a write of the spec
 		updatedAt = laterOf(updatedAt, now)
 	}
 	if next.Verdict != nil && !SameVerdict(next.Verdict, finding.Status.Verdict) {
 		next.Verdict.Since = updatedAt
 	}
-	seen := &v1alpha1.Finding{Spec: finding.Spec, Status: next}
 	next.ObservedGeneration = finding.Generation
-	next.State = State(seen)
-	next.UserStatus = UserStatus(seen)
+	next.State = State(&seen)
+	next.UserStatus = UserStatus(&seen)
 	next.TriageDigest = TriageDigest(&finding.Spec)
 	next.FactsDigest = factsDigest(&finding.Spec)
 	next.SuppressionDigest = suppressionDigest(&finding.Spec)
 	next.UpdatedAt = &updatedAt
-	happened := append(changes(finding, &next), observeDecision(finding, &next, now)...)
-	next.Transitions = History(&next).Record(updatedAt, happened...)
-	return next
+	happened := append(changes(finding, next), observeDecision(finding, next, now)...)
+	next.Transitions = History(next).Record(updatedAt, happened...)
+	return *next
 }
 
 // laterOf returns now, in whole seconds, or the other time if that is later.
