@@ -102,13 +102,17 @@ var (
 	errNoShare  = errors.New("the organization uploads too much")
 )
 
-func (m *memory) take(organization string, n int64) error {
+// take reserves n more bytes for an upload that already holds some. If it refuses, it gives these back before another
+// upload can ask, so that uploads that do not fit together are never all refused: the last one always fits.
+func (m *memory) take(organization string, held, n int64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
 	case m.taken[organization]+n > m.limits.share():
+		m.drop(organization, held)
 		return errNoShare
 	case m.all+n > m.limits.Bytes:
+		m.drop(organization, held)
 		return errNoMemory
 	}
 	m.all += n
@@ -119,6 +123,11 @@ func (m *memory) take(organization string, n int64) error {
 func (m *memory) give(organization string, n int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.drop(organization, n)
+}
+
+// drop gives n bytes back. It is called with the lock held.
+func (m *memory) drop(organization string, n int64) {
 	m.all -= n
 	if m.taken[organization] -= n; m.taken[organization] == 0 {
 		delete(m.taken, organization)
@@ -132,13 +141,15 @@ type hold struct {
 	taken        int64
 }
 
-// take reserves n more bytes. It reserves nothing beyond the organization's share: the reader refuses an upload that is
-// too large by itself, and one with many small results and rules is to be accepted.
+// take reserves n more bytes, or gives back all that it holds and returns why there is no room. It reserves nothing
+// beyond the organization's share: the reader refuses an upload that is too large by itself, and one with many small
+// results and rules is to be accepted.
 func (h *hold) take(n int) error {
 	if h.taken+int64(n) > h.memory.limits.share() {
 		return nil
 	}
-	if err := h.memory.take(h.organization, int64(n)); err != nil {
+	if err := h.memory.take(h.organization, h.taken, int64(n)); err != nil {
+		h.taken = 0
 		return err
 	}
 	h.taken += int64(n)

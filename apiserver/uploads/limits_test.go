@@ -3,6 +3,7 @@ package uploads
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -34,6 +35,31 @@ func TestAnOrganizationHoldsAtMostHalfOfTheMemory(t *testing.T) {
 	}
 	if m.all != 0 || len(m.taken) != 0 {
 		t.Errorf("%d bytes are still taken, by %v", m.all, m.taken)
+	}
+}
+
+// Else the others may be refused too, before the parser of the first has ended, and all come again together.
+func TestAnUploadThatIsRefusedGivesItsMemoryBackAtOnce(t *testing.T) {
+	for want, others := range map[error][]string{errNoShare: {"acme"}, errNoMemory: {"globex", "initech"}} {
+		m := &memory{limits: Limits{Bytes: 100}, taken: map[string]int64{}}
+		var held []*hold
+		for _, organization := range append([]string{"acme"}, others...) {
+			held = append(held, &hold{memory: m, organization: organization})
+		}
+		refused := held[0]
+		for _, h := range held[1:] {
+			harness.NoError(t, "the first part of another", h.take(35))
+		}
+		ofOthers := maps.Clone(m.taken)
+		harness.NoError(t, "its first part", refused.take(15))
+		if err := refused.take(30); !errors.Is(err, want) {
+			t.Errorf("its second part: got %v, want %v", err, want)
+		}
+		harness.Same(t, "what is taken after "+want.Error(), ofOthers, m.taken)
+		for _, h := range held {
+			h.release()
+		}
+		harness.Same(t, "bytes that are still taken", int64(0), m.all)
 	}
 }
 
