@@ -90,6 +90,12 @@ func TestWhichPackageAndVulnerability(t *testing.T) {
 			want:          &Package{Name: "musl", Version: "1.2.4-r4", FixedVersion: "1.2.4-r5"},
 			vulnerability: &Vulnerability{ID: "CVE-2025-26519", Aliases: []string{"SNYK-ALPINE319-MUSL-8720640"}},
 		},
+		"Snyk Container, named late": {
+			reason: "only the beginning of a description is searched", id: "SNYK-ALPINE319-MUSL-8720640",
+			full: strings.Repeat("x ", maxDescribed) + "musl/musl-utils@1.2.4-r4", result: `,"fixes":[{"description":{"text":"Upgrade to musl/musl-utils@1.2.4-r5"}}]`, location: "musl@1.2.4-r4",
+			want:          &Package{Name: "musl", Version: "1.2.4-r4"},
+			vulnerability: &Vulnerability{ID: "SNYK-ALPINE319-MUSL-8720640"},
+		},
 		"a license": {
 			reason: "a package can break a rule that is no vulnerability", id: "snyk:lic:npm:cookie:GPL", help: "* Package Manager: npm\n* Vulnerable module: cookie", location: "cookie@0.4.0",
 			want: &Package{PURL: "pkg:npm/cookie@0.4.0", Ecosystem: "npm", Name: "cookie", Version: "0.4.0"},

@@ -154,13 +154,18 @@ func isAboutPackage(rule *Rule, ruleID string, help map[string]string) bool {
 	return help["vulnerable module"] != "" || help["package manager"] != "" || len(rule.idsOf(ruleID)) > 0
 }
 
+// maxDescribed bounds where a description names the rule's package, in bytes, since it is searched for each fix. Snyk
+// begins with it.
+const maxDescribed = 1 << 10
+
 // fixedByUpgrade returns the version from a fix that upgrades the package itself, under its name or its name in the
 // rule's description. An upgrade of a dependent package does not count.
 func fixedByUpgrade(wire *wireResult, rule *Rule, name string) string {
+	described := rule.FullDescription[:min(len(rule.FullDescription), maxDescribed)]
 	for _, fix := range wire.Fixes {
 		m := upgradeTo.FindStringSubmatch(string(fix.Description.Text))
 		if m != nil && (m[1] == name || strings.HasPrefix(m[1], name+"/") &&
-			strings.Contains(rule.FullDescription, m[1]+"@")) {
+			strings.Contains(described, m[1]+"@")) {
 			return m[2]
 		}
 	}
