@@ -134,14 +134,14 @@ func PackageOfRule(id string) (vulnerability string, found *Package) {
 	}
 	rest, before := id, ""
 	for {
-		at := vulnerabilityID.FindStringIndex(rest)
-		if at == nil || at[0] > 0 {
+		begin, end := findID(rest)
+		if begin > 0 || end == 0 {
 			break
 		}
 		if vulnerability == "" {
-			vulnerability = canonicalID(rest[:at[1]])
+			vulnerability = canonicalID(rest[:end])
 		}
-		before, rest = rest[:at[1]], strings.TrimPrefix(rest[at[1]:], ", ")
+		before, rest = rest[:end], strings.TrimPrefix(rest[end:], ", ")
 	}
 	m := versioned.FindStringSubmatch(rest)
 	if m == nil || !strings.HasSuffix(before, "_") {
