@@ -139,9 +139,9 @@ func Typed(form url.Values, now Decision) Decision {
 			d.Reason = &reason
 		}
 	}
-	if chosen || typed("until") {
+	if until := form.Get("until"); (chosen || typed("until")) && until != d.Until() {
 		d.ExpiresAt = nil
-		if end, err := time.Parse(time.RFC3339, page.EndOf(form.Get("until"))); err == nil {
+		if end, err := time.Parse(time.RFC3339, page.EndOf(until)); err == nil {
 			d.ExpiresAt = &end
 		}
 	}

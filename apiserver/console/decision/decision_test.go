@@ -70,6 +70,28 @@ func TestTheLastDayOfADecisionThatEndsAtMidnightIsTheDayBefore(t *testing.T) {
 	}
 }
 
+func TestTheFormSaysWhenTheDecisionEnds(t *testing.T) {
+	at := func(hour, minute, second int) Decision {
+		end := time.Date(2099, 5, 4, hour, minute, second, 0, time.FixedZone("", 2*60*60))
+		return Decision{UserStatus: "muted", ExpiresAt: &end}
+	}
+	refused := url.Values{"user_status": {"active"}, "until": {"2099-05-04"}}
+	const endOfDay, own = "Until (end of the day, UTC)", "Until (15:00 UTC; on another day, its end)"
+	for reason, tc := range map[string]struct {
+		filled Decision
+		want   string
+	}{
+		"no end":                      {Decision{}, endOfDay},
+		"the end of the day":          {at(25, 59, 59), endOfDay},
+		"midnight":                    {at(2, 0, 0), endOfDay},
+		"another time, which is kept": {at(17, 0, 0), own},
+		"refused, on the same day":    {Typed(refused, at(17, 0, 0)), own},
+		"refused, on another day":     {Typed(refused, at(41, 0, 0)), endOfDay},
+	} {
+		harness.Contains(t, reason, pagetest.Text(t, Fields("x-", tc.filled, false)), ">"+tc.want+"</label>")
+	}
+}
+
 func TestAWithdrawnDecisionHasNoReasonAndNoEnd(t *testing.T) {
 	past := time.Unix(1, 0)
 	ended := Decision{UserStatus: Open, Reason: new("duplicate"), ExpiresAt: &past, Comments: "x"}

@@ -64,3 +64,12 @@ func (d Decision) Until() string {
 	}
 	return d.ExpiresAt.UTC().Add(-time.Second).Format(time.DateOnly)
 }
+
+// untilLabel returns the label of the field with that day. A decision that ends at another time keeps it while the day
+// stays the same.
+func (d Decision) untilLabel() string {
+	if d.ExpiresAt == nil || d.ExpiresAt.UTC().Add(-time.Second).Format("15:04") == "23:59" {
+		return "Until (end of the day, UTC)"
+	}
+	return "Until (" + d.ExpiresAt.UTC().Format("15:04") + " UTC; on another day, its end)"
+}
