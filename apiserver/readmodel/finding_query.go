@@ -97,10 +97,10 @@ type FindingQuery struct {
 //
 // Its cost is proportional to the page for a filter with one condition, with several of the documented ones, or
 // with these and times of the field sorted by. Otherwise it examines each finding that meets the most selective
-// condition, at most every finding: for words, several conditions, a package in one version, and a project with
-// findings in several repositories. Sorted by severity, the cost is proportional to the page for filters by
-// status, user status and severity; for any other filter it examines all matches, or walks the list past the
-// findings that do not match.
+// condition, at most every finding: for words, a file, findings that are not stale or not suppressed, several
+// conditions, a package in one version, and a project with findings in several repositories. Sorted by severity,
+// the cost is proportional to the page for filters by status, user status and severity; for any other filter it
+// examines all matches, or walks the list past the findings that do not match.
 func (m *Model) ListFindings(organization string, q FindingQuery) (index.Page[*Item], error) {
 	snapshot, err := m.snapshot(organization)
 	if err != nil {
