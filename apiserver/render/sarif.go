@@ -50,5 +50,13 @@ func sarifError(scan *openapi.Scan) string {
 	case scan.CompletedAt != nil && !strings.HasPrefix(scan.Message, importer.FailedImport):
 		return "unsuccessful execution: " + scan.Message
 	}
-	return "rejecting SARIF: " + strings.TrimPrefix(scan.Message, importer.FailedImport)
+	text := "rejecting SARIF: " + strings.TrimPrefix(scan.Message, importer.FailedImport)
+	if strings.Contains(text, viaParameter) {
+		text += ". This route has no parameters: upload the results of that project alone to POST /v2/repos/" + scan.RepoId +
+			"/projects/{project_id}/scans with them, then the whole file here again"
+	}
+	return text
 }
+
+// viaParameter stands in refusals that a parameter overrides, which GitHub's routes do not have.
+const viaParameter = "(over REST force=true)"

@@ -268,7 +268,9 @@ func TestWhatIsRefusedForOneProjectIsImportedIntoNone(t *testing.T) {
 	c.wantsComplete(c.submit(forGitHub(sarif(numbered(30)...))))
 	o.projects(map[string]string{"proj": "src", "other": "lib"})
 	both := strings.Replace(sarif("one", "two"), "src/two.go", "lib/two.go", 1)
-	c.wantsFailed(c.submit(forGitHub(both)), "it would close 30 of 30 open findings")
+	refused := c.submit(forGitHub(both))
+	c.wantsFailed(refused, "it would close 30 of 30 open findings")
+	c.wantsFailed(refused, "This route has no parameters: upload the results of that project alone to POST /v2/repos/repo/projects/{project_id}/scans with")
 	harness.Same(t, "open findings", map[string]int{"proj": 30}, o.open())
 }
 
