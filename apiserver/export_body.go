@@ -46,7 +46,9 @@ func sendStreamed(c *gin.Context, body *handlers.Streamed, readmit func() error)
 		to: c.Writer, control: http.NewResponseController(c.Writer), patience: writeTimeout, readmit: readmit,
 		pace: streamedPace, allowance: writeTimeout,
 	}
-	chunk := bufio.NewWriterSize(client, streamedBytes)
+	takeTurn()
+	defer producing.Release(1)
+	chunk := bufio.NewWriterSize(yielding{client}, streamedBytes)
 	err := write(chunk)
 	if err == nil {
 		err = chunk.Flush()

@@ -16,10 +16,10 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/slots"
 )
 
-// NewExports returns the slots of exports. They are few because an export keeps a core busy while its client
-// reads.
+// NewExports returns the slots of exports. They are few because an export keeps a megabyte, or 50 bytes per finding, as
+// long as its client reads. Fewer are produced at the same time.
 func NewExports() *slots.Slots {
-	const total, perOrganization = 4, 2
+	const total, perOrganization = 16, 2
 	return slots.New(total, perOrganization)
 }
 
