@@ -19,6 +19,8 @@ let wait = pause;
 let connected = false;
 /** Whether the last request got no answer, or was not sent because the page was hidden. */
 let missed = false;
+/** When the next request may be sent after one without an answer. */
+let due = 0;
 /** How long the last request took, answered or not, in milliseconds. */
 let took = 0;
 let shown = "";
@@ -45,6 +47,7 @@ async function again() {
     answered(error);
   } finally {
     took = performance.now() - began;
+    if (missed) due = performance.now() + Math.max(wait, rest());
   }
 }
 
@@ -52,11 +55,15 @@ async function poll() {
   const followed = part();
   if (!followed?.hasAttribute("data-follow") && !followed?.dataset.kinds) return;
   if (document.hidden) {
-    document.addEventListener("visibilitychange", () => setTimeout(poll, scarceFor()), { once: true });
+    const back = () => {
+      due = 0;
+      setTimeout(poll, scarceFor());
+    };
+    document.addEventListener("visibilitychange", back, { once: true });
     return;
   }
-  if (missed || (!connected && followed.hasAttribute("data-follow"))) await again();
-  setTimeout(poll, Math.max(wait, missed ? rest() : scarceFor()));
+  if (missed ? performance.now() >= due : !connected && followed.hasAttribute("data-follow")) await again();
+  setTimeout(poll, Math.max(missed ? due - performance.now() : wait, scarceFor()));
 }
 
 /** Elements that a person may have focused, unfolded or scrolled. */
