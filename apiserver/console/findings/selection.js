@@ -48,7 +48,7 @@ export function keepSelection(change) {
   else if (lost > 0) message(`${lost} selected ${lost === 1 ? "finding is" : "findings are"} not shown any more and no longer selected.`);
 }
 
-/** Selects the current row, or takes it from the selection. Without a current row it is the first one. */
+/** Selects the current row, or removes it from the selection. Without a current row it is the first one. */
 export function toggleSelected() {
   if (!currentRow()) walk(1);
   /** @type {HTMLInputElement | null | undefined} */ (currentRow()?.querySelector('input[name="id"]'))?.click();
