@@ -57,11 +57,11 @@ func TestABodyIsSentPlainWhileNoCompressorIsFree(t *testing.T) {
 	compressions = slots.New(2, 1)
 	t.Cleanup(func() { compressions = before })
 	body := bytes.Repeat([]byte("finding "), minCompressedBytes)
-	answers := func(organization string) (coding, tag string, length int) {
+	answers := func(method, organization string) (coding, tag string, length int) {
 		answer := httptest.NewRecorder()
 		context, _ := gin.CreateTestContext(answer)
 		context.Set(stateKey, &state{identity: auth.Identity{Organization: organization}})
-		context.Request = httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+		context.Request = httptest.NewRequest(method, "/", http.NoBody)
 		context.Request.Header.Set("Accept-Encoding", "gzip")
 		sendState(context, "tag", content.Of(body))
 		harness.Same(t, "Vary", "Accept-Encoding", answer.Header().Get("Vary"))
@@ -69,15 +69,18 @@ func TestABodyIsSentPlainWhileNoCompressorIsFree(t *testing.T) {
 	}
 	free, err := compressions.Take("slow")
 	harness.Must(t, err)
-	if coding, tag, length := answers("slow"); coding != "" || tag != `"tag"` || length != len(body) {
+	if coding, tag, length := answers(http.MethodGet, "slow"); coding != "" || tag != `"tag"` || length != len(body) {
 		t.Errorf("without a compressor: coding %q, tag %s, %d bytes", coding, tag, length)
 	}
-	if coding, tag, length := answers("other"); coding != "gzip" || tag != `"tag-gzip"` || length >= len(body) {
+	if coding, tag, length := answers(http.MethodGet, "other"); coding != "gzip" || tag != `"tag-gzip"` || length >= len(body) {
 		t.Errorf("another organization: coding %q, tag %s, %d bytes", coding, tag, length)
 	}
+	if coding, tag, _ := answers(http.MethodHead, "slow"); coding != "gzip" || tag != `"tag-gzip"` {
+		t.Errorf("HEAD, which takes no compressor: coding %q, tag %s", coding, tag)
+	}
 	free()
-	for range 2 { // it is given back
-		if coding, tag, _ := answers("slow"); coding != "gzip" || tag != `"tag-gzip"` {
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodGet} { // it is given back
+		if coding, tag, _ := answers(method, "slow"); coding != "gzip" || tag != `"tag-gzip"` {
 			t.Errorf("with a compressor: coding %q, tag %s", coding, tag)
 		}
 	}

@@ -81,8 +81,8 @@ func sendBody(c *gin.Context, status int, parts ...content.Part) {
 	c.Writer.WriteHeaderNow()
 }
 
-// gzipped compresses a body, and sends all but what the returned buffer holds: the caller gives back the chunk before
-// it waits for the client to read that.
+// gzipped compresses a body and then calls free. What does not fit into the returned buffer is sent meanwhile. The
+// caller flushes the buffer after it has given back the chunk, because the client may be slow to read.
 func gzipped(client io.Writer, free func(), chunk []byte, rest []content.Part) *buffered {
 	defer free()
 	held := &buffered{to: client}

@@ -73,13 +73,15 @@ func newScalar(ref *openapi3.SchemaRef) (scalar, error) {
 	default:
 		return scalar{}, fmt.Errorf("type %v is not supported for requests", schema.Type)
 	}
-	switch schema.Format {
-	case "":
-	case idFormat:
+	switch {
+	case schema.Format == "":
+	case !schema.Type.Is(openapi3.TypeString):
+		return scalar{}, fmt.Errorf("format %q is supported for strings only", schema.Format)
+	case schema.Format == idFormat:
 		s.kind = idValue
-	case timeFormat:
+	case schema.Format == timeFormat:
 		s.kind = timeValue
-	case scoreFormat:
+	case schema.Format == scoreFormat:
 		s.kind, s.min, s.max = decimalValue, 0, 10
 	default:
 		return scalar{}, fmt.Errorf("format %q is not supported for requests", schema.Format)

@@ -121,7 +121,7 @@ func (s *Service) perform(ctx context.Context, cancel context.CancelCauseFunc, j
 }
 
 // check finds the projects of an upload that names no project, and refuses a ref whose results are not imported.
-// refused is a reason that is to be recorded in a Scan.
+// refused is a reason to record in one Scan: then j.batches is not empty, and j.Project is the project to record it in.
 func (j *job) check(ctx context.Context, c *importer.Client) (refused, err error) {
 	switch {
 	case j.Project == "":
@@ -135,10 +135,9 @@ func (j *job) check(ctx context.Context, c *importer.Client) (refused, err error
 // growing reports that imports create projects for folders of the repository.
 func (j *job) growing() bool { return j.Imports != nil && len(j.Imports.Projects) > 0 }
 
-// assignProjects finds the projects of an upload's batches. A refusal is to be recorded in the upload's Scans: then
-// j.batches are the batches to record it for, and j.Project is the project to record it in. A pull request is
-// not split by project.
-func assignProjects(ctx context.Context, c *importer.Client, j *job) (refusal, err error) {
+// assignProjects finds the projects of an upload's batches. A pull request is not split by project. refused is that of
+// check.
+func assignProjects(ctx context.Context, c *importer.Client, j *job) (refused, err error) {
 	repository := &v1alpha1.Repository{}
 	key := client.ObjectKey{Namespace: j.Namespace, Name: j.Repository}
 	if err := importer.Require(ctx, c, "repository", key, repository); err != nil {
@@ -176,12 +175,12 @@ func assignProjects(ctx context.Context, c *importer.Client, j *job) (refusal, e
 func importedWith() string { return "findings-operator/" + version.String() }
 
 // refuse records in one Scan why the upload is not imported, and returns the reason.
-func (j *job) refuse(ctx context.Context, c *importer.Client, reason error, recorded func()) error {
-	j.batches = j.batches[:1]
-	if err := j.importer(c, recorded).Refuse(ctx, j.batches[0], reason); err != nil {
+func (j *job) refuse(ctx context.Context, c *importer.Client, refused error, recorded func()) error {
+	j.batches = j.batches[:1] // the importer counts them
+	if err := j.importer(c, recorded).Refuse(ctx, j.batches[0], refused); err != nil {
 		return err
 	}
-	return reason
+	return refused
 }
 
 // scan imports scans of the scan branch into the projects.

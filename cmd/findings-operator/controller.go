@@ -57,7 +57,7 @@ type controllerSetup struct {
 }
 
 // controllerSetups returns all controllers, one per line. A package that needs more than the manager gets it here, in
-// its Settings. The controllers of one call share what is made here.
+// its Settings. Each call creates the state that its controllers share, so take all controllers of a manager from one.
 func (o *controllerOptions) controllerSetups() []controllerSetup {
 	implied := finding.NewImplied()
 	if !o.impliedStatuses {

@@ -55,7 +55,8 @@ func (o *sarifOptions) addFlags(cmd *cobra.Command, repository, project, things 
 	addSummaryOutput(cmd, &o.output, summaryFormats)
 }
 
-// silent reports whether no summary is printed: --quiet omits its text, but not what --output asks for.
+// silent reports whether --quiet omits the text of the summary. It omits neither what --output asks for nor a review's
+// Markdown.
 func (o *sarifOptions) silent() bool { return o.quiet && o.output == "" }
 
 // choices returns the choices that the flags make, or every mistake in the flags.

@@ -119,7 +119,7 @@ func (o *listOptions) run(ctx context.Context) error {
 	return nil
 }
 
-// collect reads the findings to show, not yet sorted.
+// collect reads the findings to show, not yet sorted, and one more if there are more.
 func (o *listOptions) collect(ctx context.Context, session *session, namespace string) (*listing, error) {
 	options, err := o.filter.options(namespace)
 	if err != nil {
@@ -130,14 +130,14 @@ func (o *listOptions) collect(ctx context.Context, session *session, namespace s
 	}
 	listing := &listing{output: o.output, namespaces: o.allOrganizations, order: sortings[o.sortBy], limit: o.limit,
 		now: time.Now()}
-	var read int64 // unlimited, because sorting and filtering must see all findings first
+	var readLimit int64 // 0: unlimited, because sorting and filtering must see all findings first
 	switch {
 	case o.filter.filtersLocally():
 		listing.matches = o.filter.match
 	case o.limit > 0 && o.sortBy == "":
-		read = o.limit + 1 // one more than shown, because a page can have a continuation without a match
+		readLimit = o.limit + 1 // one more than shown, because a page can have a continuation without a match
 	}
-	err = session.eachPage(ctx, "Finding", read, options, func(items []unstructured.Unstructured) error {
+	err = session.eachPage(ctx, "Finding", readLimit, options, func(items []unstructured.Unstructured) error {
 		return listing.add(session, items)
 	})
 	if err != nil && !errors.Is(err, errEnough) {

@@ -78,7 +78,7 @@ type listing struct {
 	order      sorting
 	// matches filters by criteria that the API server does not support; may be nil.
 	matches func(*v1alpha1.Finding) bool
-	// limit is how many entries to show; 0: all. Without an order, collecting stops once there is one more.
+	// limit is how many entries to show; 0: all. Without an order, add returns errEnough once it has read one more.
 	limit   int64
 	now     time.Time
 	entries []entry

@@ -122,7 +122,7 @@ func (w *operating) previewUndo(ctx context.Context, look look) error {
 			w.summary.add(f.Name, rules.Failed, noLongerExists)
 		case entry.Digest != "" && shown < maxPreviewed && read < maxRead:
 			read++
-			current, err := w.readFinding(ctx, f.Name)
+			current, err := w.readToPreview(ctx, f.Name)
 			if err != nil || current == nil {
 				return err
 			}
@@ -154,9 +154,9 @@ func asSelected(entry *rules.Entry) *v1alpha1.Finding {
 	return f
 }
 
-// readFinding returns a finding. It returns nil for one that no longer exists, which it counts, and for one that cannot
-// be decoded, which it warns of.
-func (w *operating) readFinding(ctx context.Context, name string) (*v1alpha1.Finding, error) {
+// readToPreview returns a finding. It returns nil for one that no longer exists, which it counts, and for one that cannot
+// be decoded, which it warns about.
+func (w *operating) readToPreview(ctx context.Context, name string) (*v1alpha1.Finding, error) {
 	item := unstructured.Unstructured{}
 	item.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Finding"))
 	err := w.session.get(ctx, name, &item)

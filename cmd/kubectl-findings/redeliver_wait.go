@@ -136,7 +136,7 @@ var errAskedAgain = errors.New("somebody has requested it again in the meantime"
 var errNoLongerAsked = errors.New("somebody has removed the annotation " + v1alpha1.RedeliverAnnotation +
 	" before the redelivery began: request it again")
 
-// whyNotSent returns why no attempt was made.
+// whyNotSent returns why no attempt, or no further one, is made.
 func whyNotSent(d *v1alpha1.WebhookDelivery) string {
 	if ready := v1alpha1.FindCondition(d.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
 		return ready.Message

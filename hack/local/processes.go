@@ -94,7 +94,7 @@ func (s *supervisor) keep(ctx context.Context, c *child, process *exec.Cmd) {
 		if ctx.Err() != nil {
 			return
 		}
-		if soFar.ended(time.Since(started)) {
+		if soFar.noteEnd(time.Since(started)) {
 			s.giveUp(fmt.Errorf("%s ended %d times right after its start (%s); its log (%s) ends:\n  %s",
 				c.command.name, maxEnds, harness.EndOf(err), c.log.Name(), lastLine(c.log.Name())))
 			return
@@ -113,8 +113,8 @@ type record struct {
 	ends int
 }
 
-// ended notes that the child ended after that time, and reports whether to give it up.
-func (r *record) ended(ran time.Duration) bool {
+// noteEnd notes that the child ended after that time, and reports whether to give it up.
+func (r *record) noteEnd(ran time.Duration) bool {
 	switch {
 	case ran > steadyAfter:
 		*r = record{pause: newPause(), steady: true}

@@ -205,7 +205,7 @@ func (x *Index[T]) collect(q Query, s Selection[T]) (first []*row[T], count int)
 	if q.after != nil {
 		after = x.pivot(q.Sort, *q.after)
 	}
-	walk := q // the same order, so that the first matches stay the first
+	walk := Query{Sort: q.Sort, descending: q.descending} // the same order, so that the first matches stay the first
 	if !s.isOrderedBy(q.Sort) {
 		walk = Query{Sort: s.spanSort}
 	}

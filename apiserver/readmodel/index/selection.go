@@ -27,7 +27,8 @@ func (s *Selection[T]) Looks() bool { return s.only != nil || len(s.Words) > 0 }
 // FirstSortOnly reports whether only the tree of the first sort has the buckets.
 func (s *Selection[T]) FirstSortOnly() bool { return s.last == 0 }
 
-// isOrderedBy reports whether the tree of a sort has the buckets, and their rows within the span side by side.
+// isOrderedBy reports whether a walk through the tree of a sort, from one end of the span to the other, visits exactly
+// the rows of the buckets within the span.
 func (s *Selection[T]) isOrderedBy(sort int) bool {
 	return sort <= s.last && (s.span.Unbounded() || s.spanSort == sort)
 }
