@@ -183,15 +183,17 @@ var rows = map[string][]row{
 	},
 	"FindingsProcessRestarts": {
 		{
-			"a REST API restarts four times within an hour, and is removed", `
+			"one replica of the REST API restarts four times within an hour, and is removed", `
 			process_start_time_seconds{$api, pod="a"} 100x9 200x9 300x9 400x9 500x9 stale
-			up{$api, pod="a"} 1x49 stale _x20`,
+			up{$api, pod="a"} 1x49 stale
+			up{$api, pod="b"} 1x70`,
 			`from 40m to 49m {pod="a"}: a has restarted 4 times within an hour.`,
 		},
 		{
-			"the controllers end again and again, and are removed while they are down", `
-			process_start_time_seconds{$controller, pod="c"} 100x8 stale 200x8 stale 300x8 stale 400x8 stale 500x8 stale _x40
-			up{$controller, pod="c"} 1x8 0 1x8 0 1x8 0 1x8 0 1x8 0x5 stale _x30`,
+			"one replica of the controllers ends again and again, and is removed while it is down", `
+			process_start_time_seconds{$controller, pod="c"} 100x8 stale 200x8 stale 300x8 stale 400x8 stale 500x8 stale
+			up{$controller, pod="c"} 1x8 0 1x8 0 1x8 0 1x8 0 1x8 0x5 stale
+			up{$controller, pod="d"} 1x85`,
 			`from 40m to 54m {pod="c"}: c has restarted 4 times within an hour.`,
 		},
 		{
@@ -211,17 +213,25 @@ var rows = map[string][]row{
 			process_start_time_seconds{$api, pod="c"} _x10 300x4 stale
 			process_start_time_seconds{$api, pod="d"} _x15 400x4 stale
 			process_start_time_seconds{$api, pod="e"} _x20 500x9
+			up{$api, pod="a"} 1x4 stale
+			up{$api, pod="b"} _x5 1x4 stale
+			up{$api, pod="c"} _x10 1x4 stale
+			up{$api, pod="d"} _x15 1x4 stale
 			up{$api, pod="e"} _x20 1x9`, never,
 		},
 	},
 	"FindingsProcessDown": {
 		{
-			"a new REST API never answers, and is removed", `up{$api, pod="a"} 0x19 stale _x9`,
+			"a new replica of the REST API never answers, and is removed", `
+			up{$api, pod="a"} 0x19 stale
+			up{$api, pod="b"} 1x29`,
 			`from 15m to 19m {pod="a"}: For 15 minutes, the share of successful scrapes of a over the last 30 minutes ` +
 				`has been below one half.`,
 		},
 		{
-			"controllers that ran stop answering, and are removed", `up{$controller, pod="c"} 1x39 0x39 stale _x9`,
+			"one replica of the controllers stops answering, and is removed", `
+			up{$controller, pod="c"} 1x39 0x39 stale
+			up{$controller, pod="d"} 1x89`,
 			`from 70m to 79m {pod="c"}: For 15 minutes, the share of successful scrapes of c over the last 30 minutes ` +
 				`has been below one half.`,
 		},
