@@ -12,7 +12,9 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/common/promslog"
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql/parser"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -48,16 +50,36 @@ func TestAlertsFireWhenTheyShouldAndOnlyThen(t *testing.T) {
 
 // Most expressions sum up or take the highest value, which leaves no label of the release. Alertmanager would take the
 // alerts of two releases for one, and an AlertmanagerConfig only sees those with its own namespace.
-func TestAlertsNameTheirRelease(t *testing.T) {
+func TestAlertsNameTheReleaseThatTheyRead(t *testing.T) {
 	for _, alert := range rulesOf(t, render(t, "everything")) {
 		if alert.Labels["namespace"] != "findings-system" || alert.Labels["release"] != "everything" {
 			t.Errorf("%s has the labels %v", alert.Alert, alert.Labels)
 		}
+		expression, err := promQL.ParseExpr(alert.Expr)
+		must(t, err)
+		parser.Inspect(expression, func(node parser.Node, _ []parser.Node) error {
+			if metric, ok := node.(*parser.VectorSelector); ok && !isOfRelease(metric.LabelMatchers) {
+				t.Errorf("%s reads other releases: %s", alert.Alert, metric)
+			}
+			return nil
+		})
 	}
 }
 
+// isOfRelease reports whether a selector demands one of the release's jobs.
+func isOfRelease(matchers []*labels.Matcher) bool {
+	demanded := map[string]string{}
+	for _, matcher := range matchers {
+		if matcher.Type == labels.MatchEqual {
+			demanded[matcher.Name] = matcher.Value
+		}
+	}
+	return demanded["namespace"] == "findings-system" &&
+		(demanded["job"] == "everything-api-metrics" || demanded["job"] == "everything-controller-metrics")
+}
+
 // Prometheus refuses a group with a mistake, and its Prometheus operator then leaves out the whole object.
-func TestRulesAreValidWithAnyValues(t *testing.T) {
+func TestRulesAreValidWithEachSetOfValues(t *testing.T) {
 	for values, want := range map[string]int{"everything": len(rows), "workloads": len(rows) - 1, "plane": 0} {
 		if got := len(rulesOf(t, render(t, values))); got != want {
 			t.Errorf("with the values %s there are %d rules, want %d", values, got, want)
