@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -32,6 +33,10 @@ var (
 // firing evaluates a rule each minute while there are samples, and returns when it fires, in the form of a row's want.
 func firing(t *testing.T, rule rulefmt.Rule, series string) string {
 	t.Helper()
+	pending := int(time.Duration(rule.For) / interval)
+	if time.Duration(rule.For)%interval != 0 || rule.KeepFiringFor != 0 {
+		t.Fatalf("not evaluated here: for %s, keep_firing_for %s", rule.For, rule.KeepFiringFor)
+	}
 	scraped, end := load(t, series)
 	query, err := engine.NewRangeQuery(t.Context(), scraped, nil, rule.Expr, time.UnixMilli(0), end, interval)
 	must(t, err)
@@ -39,9 +44,14 @@ func firing(t *testing.T, rule rulefmt.Rule, series string) string {
 	result, err := query.Exec(t.Context()).Matrix()
 	must(t, err)
 	var alerts []string
+	seen := map[string]bool{}
 	for _, element := range result {
+		identity := labelsOf(rule, element.Metric).String()
+		if seen[identity] {
+			t.Fatalf("Prometheus does not evaluate a rule that has the same alert twice: %s", identity)
+		}
+		seen[identity] = true
 		for _, run := range runs(element.Floats) {
-			pending := int(time.Duration(rule.For) / interval)
 			if len(run) <= pending {
 				continue
 			}
@@ -67,7 +77,16 @@ func runs(points []promql.FPoint) (all [][]promql.FPoint) {
 	return all
 }
 
-// describe returns an alert's labels, without those of its job, and its summary.
+// labelsOf returns the labels of a series' alert, in which the rule's replace the series' own.
+func labelsOf(rule rulefmt.Rule, element labels.Labels) labels.Labels {
+	all := labels.NewBuilder(element).Del(model.MetricNameLabel)
+	for name, value := range rule.Labels {
+		all.Set(name, value)
+	}
+	return all.Labels()
+}
+
+// describe returns an alert's labels, without those of its job and of the rule, and its summary.
 func describe(t *testing.T, rule rulefmt.Rule, element labels.Labels, at promql.FPoint) string {
 	t.Helper()
 	data := template.AlertTemplateData(element.Map(), nil, "", promql.Sample{T: at.T, F: at.F})
@@ -75,8 +94,9 @@ func describe(t *testing.T, rule rulefmt.Rule, element labels.Labels, at promql.
 		"{{$labels := .Labels}}{{$value := .Value}}"+rule.Annotations["summary"], rule.Alert, data, model.Time(at.T),
 		nil, nil, nil).Expand()
 	must(t, err)
-	own := labels.NewBuilder(element).Del(model.MetricNameLabel, "namespace", "job").Labels()
-	return own.String() + ": " + summary
+	own := labels.NewBuilder(element).Del(model.MetricNameLabel, "namespace", "job")
+	own.Del(slices.Collect(maps.Keys(rule.Labels))...)
+	return own.Labels().String() + ": " + summary
 }
 
 // load reads one series per line, and returns the time of the last sample of all.

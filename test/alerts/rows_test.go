@@ -10,7 +10,7 @@ type row struct {
 	// Labels that no alert uses are left out.
 	series string
 	// want is when the alert fires, with which labels besides those of its job and of the rule, and its summary. An alert
-	// that still fires at the end of the series has no "to".
+	// that still fires at the end of the series has no "to". Several alerts are a line each.
 	want string
 }
 
@@ -128,15 +128,19 @@ var rows = map[string][]row{
 			"one replica of two reads no keys, and is removed", `
 			findings_api_authorization_data_age_seconds{$api, pod="a"} 5x20
 			findings_api_authorization_data_age_seconds{$api, pod="b"} 5x2 31+60x3 stale`,
-			`from 4m to 6m {pod="b"}: A replica has not read the API keys for over a minute. ` +
-				`It refuses all requests once they are older than 90s.`,
+			`from 4m to 6m {pod="b"}: ` + keysStale,
+		},
+		{
+			"no replica reads keys", `
+			findings_api_authorization_data_age_seconds{$api, pod="a"} 31+60x3
+			findings_api_authorization_data_age_seconds{$api, pod="b"} 31+60x3`,
+			`from 1m {pod="a"}: ` + keysStale + "\n" + `from 1m {pod="b"}: ` + keysStale,
 		},
 		{
 			"the scrape configuration gives no label pod", `
 			findings_api_authorization_data_age_seconds{$api, instance="10.0.0.1:8081"} 5x9
 			findings_api_authorization_data_age_seconds{$api, instance="10.0.0.2:8081"} 5x2 31+60x6`,
-			`from 4m {}: A replica has not read the API keys for over a minute. ` +
-				`It refuses all requests once they are older than 90s.`,
+			`from 4m {}: ` + keysStale,
 		},
 		{"the keys are half a minute old", `findings_api_authorization_data_age_seconds{$api, pod="a"} 30x9`, never},
 		{"one list is late", `findings_api_authorization_data_age_seconds{$api, pod="a"} 5x2 31 5x6`, never},
@@ -414,6 +418,9 @@ var rows = map[string][]row{
 		{"an import is over soon", `workqueue_depth{$controller, pod="c", name="finding", priority="0"} 9000-600x30`, never},
 	},
 }
+
+const keysStale = "A replica has not read the API keys for over a minute. " +
+	"It refuses all requests once they are older than 90s."
 
 const tooSlow = "from 11m {}: 1% of requests take longer than a second " +
 	"(without uploads, exports and requests that wait for controllers)."
