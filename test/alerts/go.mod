@@ -1,6 +1,6 @@
 // What the chart's alerts do, by Prometheus' own engine. A module of its own, so that what these tests need never
 // decides what the service is built of. It does not require the service's module: with the versions that Prometheus
-// requires, the service's libraries would have to be compiled once more.
+// requires, all of the service would have to be compiled once more.
 module github.com/appsec-dev/findings-operator/test/alerts
 
 go 1.26.0
