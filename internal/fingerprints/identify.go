@@ -1,8 +1,8 @@
 // Package fingerprints derives what is stored about a result's identity: the names of findings and issues, the keys by
 // which a finding and the issue of a pull request are one problem, the digests in the evidence, and the names of tools.
 //
-// Which finding a result is, package recognition decides. The name decides it only for findings of versions that stored
-// no evidence, and for issues that nothing else recognises.
+// Package recognition decides which finding a result is. The name decides only for findings of versions that stored no
+// evidence, for findings and issues that cannot be read, and for issues that nothing else recognises.
 //
 // A result is identified by its tool, category, rule and path, and by the scanner's content fingerprint, else by
 // message and snippet. Line numbers do not count, because code moves. If that is not unique within a scan, the message

@@ -190,9 +190,9 @@ func (t *toolComparison) compare(ctx context.Context) error {
 	t.warnOfUnsuppressed(results, matches)
 	t.warnOfReplaced(replaced)
 	t.warnOfRenamedProjects(results, matches)
-	matched := t.countKnown(results, matches, replaced)
+	reported := t.countKnown(results, matches, replaced)
 	t.warnOfProjects(all)
-	if fixed := t.fixed(matched); t.unknown {
+	if fixed := t.fixed(reported); t.unknown {
 		t.warnOfUnknownProject(fixed)
 	} else {
 		t.countFixed(fixed)
@@ -216,7 +216,8 @@ func (t *toolComparison) report(ctx context.Context) (out []reported, err error)
 	return out, nil
 }
 
-// countKnown adds the results that the base has, and returns the findings that are reported.
+// countKnown counts the results that the base has. It returns the findings that are reported, so that they do not count
+// as fixed.
 func (t *toolComparison) countKnown(results []reported, matches []match,
 	replaced map[ResultIndex]match) (out []*v1alpha1.Finding) {
 	for _, m := range replaced { // an import would not close it

@@ -137,7 +137,7 @@ func (j *job) gather(ctx context.Context, findings func() (*listed, error)) (res
 	return results, existing, nil
 }
 
-// guardPlan refuses the plan, or adds a warning to the summary. The folder is guarded even with Force.
+// guardPlan returns why the plan is refused, and adds warnings to the summary. guardFolder applies even with Force.
 func (im *Importer) guardPlan(j *job, results int) error {
 	warning, err := guardAnalysis(j.Batch, j.scans, &j.plan, results, im.options.Force)
 	if warning != "" {

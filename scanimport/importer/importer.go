@@ -244,7 +244,7 @@ func (im *Importer) dryRun(ctx context.Context, jobs []*job, groups []*group) er
 	}
 	err := im.compareAll(ctx, groups, func(j *job, err error) error {
 		j.summary.show(&j.plan)
-		j.plan.changes = nil
+		j.plan.changes = nil // they are large; countNotAdopted needs notAdopted
 		return noted(j, err)
 	})
 	if err != nil {

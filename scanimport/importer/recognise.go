@@ -28,7 +28,8 @@ type match struct {
 	was, is recognition.Evidence
 }
 
-// candidates holds the findings that results may be.
+// candidates holds the findings that a result may be recognised as, and what recognition must know about them and the
+// scan.
 type candidates struct {
 	findings []v1alpha1.Finding
 	// unfinished holds the scans that did not succeed, and that no later success of their series has repeated.

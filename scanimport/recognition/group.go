@@ -91,7 +91,8 @@ func (m *matcher) untaken(known []int) []int {
 	return without(known, func(i int) bool { return m.taken[i] != none })
 }
 
-// ties holds the criteria, best first, that distinguish results with the same evidence for a rung.
+// ties holds the criteria, best first, that distinguish results with the same evidence for a rung. The first is what
+// tied adds to a key; see others.
 var ties = []key{
 	tied(byNothing),
 	func(e *Evidence) (Evidence, bool) { return Evidence{Version: e.Version, Message: e.Message}, true },
@@ -126,7 +127,7 @@ func (m *matcher) pairTied(results, known []int, other func(result, known int) b
 }
 
 // others returns a function that reports for a pair whether one of some findings, paired or not, agrees with the result
-// in the key. If the pair also agrees in ties[0], the finding must agree in ties[0], too.
+// in the key. If the two also agree in what tied adds, the finding must agree in that, too.
 func (m *matcher) others(k key, some func(*Known) bool) func(result, known int) bool {
 	having := func(k key) func(*Evidence) bool {
 		parts := sync.OnceValue(func() map[Evidence]bool { // most scans do not ask

@@ -138,7 +138,7 @@ type matcher struct {
 	Scan
 	rung Rung
 	// resultsAt and knownAt hold, by result and by finding, all at the same place; twinResults and twinKnown its twins
-	// there. twinResultGroups and twinKnownGroups list the groups of several twins.
+	// there. twinResultGroups and twinKnownGroups list the groups of two or more twins.
 	resultsAt, knownAt, twinResults, twinKnown, twinResultGroups, twinKnownGroups [][]int
 	// ofResult holds the pair of each result. Without one, its rung is empty and its finding none.
 	ofResult []Match

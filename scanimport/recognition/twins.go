@@ -2,10 +2,11 @@ package recognition
 
 import "slices"
 
-// groupTwins groups n results or findings. For each it returns those at its place, and its twins: those of them that
-// are equal to it, including itself. several holds the groups of more than one twin.
+// groupTwins groups n results or findings. For each it returns those at its place, and its twins: those of them, itself
+// included, that agree in all that confirms a pair and in being closed or foreign. Their decisions and facts may
+// differ. several holds the groups of two or more twins.
 func groupTwins(n int, of func(i int) Known) (samePlace, twins, several [][]int) {
-	spots, looks := map[Evidence][]int{}, map[Known][]int{}
+	spots, groups := map[Evidence][]int{}, map[Known][]int{}
 	samePlace, twins = make([][]int, n), make([][]int, n)
 	for i := range n {
 		e := of(i).Evidence
@@ -15,14 +16,14 @@ func groupTwins(n int, of func(i int) Known) (samePlace, twins, several [][]int)
 	for _, here := range spots {
 		for _, i := range here {
 			samePlace[i], twins[i] = here, here
-			if len(here) > 1 { // looks are large, and most are alone at their place
-				look := Known{Evidence: of(i).Evidence, Closed: of(i).Closed, Foreign: of(i).Foreign}
-				look.Evidence = placed(&look.Evidence)
-				looks[look] = append(looks[look], i)
+			if len(here) > 1 { // keys are large, and most are alone at their place
+				key := Known{Evidence: of(i).Evidence, Closed: of(i).Closed, Foreign: of(i).Foreign}
+				key.Evidence = placed(&key.Evidence)
+				groups[key] = append(groups[key], i)
 			}
 		}
 	}
-	for _, list := range looks {
+	for _, list := range groups {
 		for _, i := range list {
 			twins[i] = list
 		}

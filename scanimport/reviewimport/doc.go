@@ -6,6 +6,5 @@
 // makes the commit count, and resolves the issues that the commit does not show, so an import that is running or was
 // cut off resolves nothing.
 //
-// Decisions are pure functions (found, match, plan, review). Only importer.go, turns.go, write.go and record.go call
-// the API server.
+// Only importer.go, turns.go, write.go and record.go call the API server.
 package reviewimport
