@@ -46,10 +46,13 @@ func sendStreamed(c *gin.Context, body *handlers.Streamed, readmit func() error)
 		to: c.Writer, control: http.NewResponseController(c.Writer), patience: writeTimeout, readmit: readmit,
 		pace: streamedPace, allowance: writeTimeout,
 	}
-	takeTurn()
-	defer producing.Release(1)
-	chunk := bufio.NewWriterSize(yielding{client}, streamedBytes)
-	err := write(chunk)
+	out := &produced{to: client, ctx: c.Request.Context(), organization: stateOf(c).identity.Organization}
+	defer out.endTurn()
+	chunk := bufio.NewWriterSize(out, streamedBytes)
+	err := out.takeTurn()
+	if err == nil {
+		err = write(chunk)
+	}
 	if err == nil {
 		err = chunk.Flush()
 	}

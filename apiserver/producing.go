@@ -4,24 +4,43 @@ import (
 	"context"
 	"io"
 
-	"golang.org/x/sync/semaphore"
+	"github.com/appsec-dev/findings-operator/apiserver/slots"
 )
 
 // maxProducing is how many streamed bodies are produced at the same time, since each keeps a core busy.
 const maxProducing = 4
 
-// producing holds the turns of streamed bodies. Whoever produces one has a turn, except while its client is sent a
-// chunk.
-var producing = semaphore.NewWeighted(maxProducing)
+// producing holds the turns of streamed bodies, one per organization. Whoever produces a body has a turn, except while
+// its client is sent a chunk, which may take as long as the client likes.
+var producing = slots.NewTurns(maxProducing)
 
-// takeTurn waits for a turn. The wait is short, even for a client that is gone: whoever has a turn produces one chunk.
-func takeTurn() { _ = producing.Acquire(context.Background(), 1) } // it fails only if its context ends
+// produced is the client of a streamed body, which is produced in turns.
+type produced struct {
+	to           io.Writer
+	ctx          context.Context // of the request; io.Writer takes none
+	organization string
+	end          func() // gives the turn back; nil without one
+}
 
-// yielding gives up the turn of a body while its client is sent a chunk, which may take as long as the client likes.
-type yielding struct{ to io.Writer }
+// takeTurn waits for a turn. Its error is the cause of the request's end.
+func (p *produced) takeTurn() (err error) {
+	p.end, err = producing.Take(p.ctx, p.organization)
+	return err
+}
 
-func (y yielding) Write(chunk []byte) (int, error) {
-	producing.Release(1)
-	defer takeTurn()
-	return y.to.Write(chunk)
+func (p *produced) endTurn() {
+	if p.end != nil {
+		p.end()
+	}
+	p.end = nil
+}
+
+// Write sends a chunk without holding a turn.
+func (p *produced) Write(chunk []byte) (int, error) {
+	p.endTurn()
+	n, err := p.to.Write(chunk)
+	if err != nil {
+		return n, err
+	}
+	return n, p.takeTurn()
 }

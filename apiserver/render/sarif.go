@@ -51,12 +51,13 @@ func sarifError(scan *openapi.Scan) string {
 		return "unsuccessful execution: " + scan.Message
 	}
 	text := "rejecting SARIF: " + strings.TrimPrefix(scan.Message, importer.FailedImport)
-	if strings.Contains(text, viaParameter) {
-		text += ". This route has no parameters: upload the results of that project alone to POST /v2/repos/" + scan.RepoId +
-			"/projects/{project_id}/scans with them, then the whole file here again"
+	if strings.Contains(text, viaForce) && !strings.Contains(text, viaStart) {
+		text += ". This route cannot force an import: if force is right, upload the results of that project alone to " +
+			"POST /v2/repos/" + scan.RepoId + "/projects/{project_id}/scans?force=true, then the whole file here again"
 	}
 	return text
 }
 
-// viaParameter stands in refusals that a parameter overrides, which GitHub's routes do not have.
-const viaParameter = "(over REST force=true)"
+// These stand in refusals by the importer. GitHub's routes have no parameter to force an import, but take its start. An
+// older scan that was forced would not be the last one, so the same file would be refused here again.
+const viaForce, viaStart = "(over REST force=true)", "(over REST started_at)"

@@ -25,12 +25,8 @@ type pass struct {
 	// interrupted is when the removal of a review was first interrupted since anything was removed, or a turn ended for
 	// another reason.
 	interrupted time.Time
-	// begun is when the turn began.
-	begun time.Time
-	// left is how many removals the turn may still make, checks how many entries it may still check.
-	left, checks int
-	// removed means that the turn has removed a due object.
-	removed bool
+	// progress is that of the current turn.
+	progress
 	// outdated means that the last turn ended because the organization had changed.
 	outdated bool
 	// held means that another object still needed a due one, or that a due delivery was the only record of a finding's
@@ -44,6 +40,15 @@ type pass struct {
 	failed map[shelf]int
 	// begin is the index of the term with which the next turn begins, modulo their number.
 	begin int
+}
+
+// progress is how far a turn has come.
+type progress struct {
+	begun time.Time
+	// left is how many removals the turn may still make, checks how many entries it may still check.
+	left, checks int
+	// removed means that the turn has removed a due object.
+	removed bool
 }
 
 // maxFailed is how many removals in a row may fail before a turn leaves the shelf: a single object may fail for its own
@@ -99,7 +104,7 @@ const (
 // long; then the next turn begins with the next shelf. It returns an error if failures ended the turn or were all that
 // was left, unless something was removed: then the next turn follows without a pause.
 func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organization, p *pass) (bool, error) {
-	p.begun, p.left, p.checks, p.removed, p.outdated = r.Clock.Now(), r.batch, maxChecked, false, false
+	p.progress, p.outdated = progress{begun: r.Clock.Now(), left: r.batch, checks: maxChecked}, false
 	var failure error
 	for i, t := range p.inTurn(termsOf(organization.Spec.Retention)) {
 		switch next, err := r.workOn(ctx, organization, p, t); next {
@@ -153,7 +158,8 @@ func (r *Reconciler) workOn(ctx context.Context, organization *v1alpha1.Organiza
 	return goOn, nil
 }
 
-// afterFailures decides whether failures end the turn, or its work on the shelf. took is how long the turn has taken.
+// afterFailures decides whether failures end the turn, or its work on the shelf; if so, it begins to count those of the
+// shelf anew. took is how long the turn has taken.
 func (p *pass) afterFailures(on shelf, outcome fate, took time.Duration) onward {
 	if outcome == fateGaveUp || outcome == fateFailed && took > maxFailing {
 		p.failed[on] = 0

@@ -68,7 +68,10 @@ func TestObjectsWhoseRemovalFailsStopNoOther(t *testing.T) {
 		others   int   // the turn in which a removal of another kind is tried
 		pauses   []int // the turns after which there is a pause
 	}{
-		"some fail":            {nth: 2, err: broken, tried: []int{25}, failed: 12, complete: true, others: 1},
+		"some fail": {nth: 2, err: broken, tried: []int{25}, failed: 12, complete: true, others: 1},
+		"all are slow": {
+			nth: 1, err: broken, takes: maxFailing / 4, tried: []int{5, 10}, failed: 10, others: 2, pauses: []int{1},
+		},
 		"all fail":             {nth: 1, err: broken, tried: []int{10, 20, 25}, failed: 25, complete: true, others: 1, pauses: []int{2}},
 		"a webhook denies all": {nth: 1, err: denied, tried: []int{25}, failed: 25, complete: true, others: 1},
 		"some time out":        {nth: 20, err: broken, takes: 10 * time.Second, tried: []int{20, 25}, failed: 1, complete: true, others: 2},

@@ -515,6 +515,7 @@ func TestARefusedWriteOfAPartIsShown(t *testing.T) {
 		_, _ = r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(operation)})
 		status := stored(t, r, "m").Status
 		harness.Same(t, "the phase once "+member+" is refused for long", then, status.Phase)
+		harness.Same(t, member+": the parts done", int32(0), status.DoneParts)
 		message := v1alpha1.FindCondition(status.Conditions, v1alpha1.ConditionReady).Message
 		if then == v1alpha1.OperationFailed && !strings.Contains(message, "an undo restores it") {
 			t.Errorf("it has changed a finding, and Ready is %q", message)

@@ -97,9 +97,9 @@ func (r *Reconciler) processPart(ctx context.Context, s *scope, entries []rules.
 	return mem.results, r.recordOutcomes(ctx, s, entries, mem)
 }
 
-// decideAll decides about the entries without an outcome. begun means that an earlier run may have decided about some.
-// The first run continues after an error while it has time, because later runs skip findings that have changed since
-// its writes, and after a restart those that have changed since the selection.
+// decideAll decides about the entries without an outcome. begun means that an earlier run has begun the part; then the
+// first error ends the run. The first run continues after an error while it has time, because later runs skip findings
+// that have changed since its writes, and after a restart those that have changed since the selection.
 func (r *Reconciler) decideAll(ctx context.Context, operation *v1alpha1.TriageOperation, entries []rules.Entry,
 	begun bool, mem *memory) error {
 	writer, err := r.as(operation.Namespace)

@@ -45,8 +45,9 @@ func VerdictCounts(finding *v1alpha1.Finding) bool {
 
 // VerdictWillCount reports whether a verdict counts in the finding's next status, where its decision may have ended.
 func VerdictWillCount(finding *v1alpha1.Finding, now time.Time) bool {
-	return finding.Spec.Closed == nil &&
-		(Declared(&finding.Spec) == v1alpha1.UserStatusOpen || endedAt(finding, now) != nil)
+	seen := *finding
+	seen.Status.EndedAt = endedAt(finding, now)
+	return VerdictCounts(&seen)
 }
 
 // Verdict returns the verdict in the finding's status; nil if there is none, or it does not count because the finding

@@ -26,7 +26,7 @@ func TestANameIsAlwaysAValidOneAndItsOwners(t *testing.T) {
 	long, seen := strings.Repeat("a", 240)+strings.Repeat(".b", 6), map[string]string{}
 	for _, owner := range []string{"team", long, long + "c", strings.Repeat("a", 252) + "b", strings.Repeat("a", 252) + "c"} {
 		if other, twice := seen[SuffixedName(owner, "-token")]; twice {
-			t.Errorf("%s and %s share a Secret", owner, other)
+			t.Errorf("%s and %s share a name", owner, other)
 		}
 		seen[SuffixedName(owner, "-token")] = owner
 	}

@@ -19,7 +19,7 @@ var forms = formsOf(map[string]string{
 
 const numbered = `[0-9][0-9A-Z:.-]{0,63}[0-9A-Z]`
 
-// These are longer than the first word of any id, and than what follows it, in bytes.
+// These are longer than each word in forms, and than what follows it, in bytes.
 const maxIDWord, maxIDRest = 8, 256
 
 // formsOf compiles the forms, each that of several words. An underscore may follow an id: JFrog Xray has rule ids such

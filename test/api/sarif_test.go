@@ -270,7 +270,7 @@ func TestWhatIsRefusedForOneProjectIsImportedIntoNone(t *testing.T) {
 	both := strings.Replace(sarif("one", "two"), "src/two.go", "lib/two.go", 1)
 	refused := c.submit(forGitHub(both))
 	c.wantsFailed(refused, "it would close 30 of 30 open findings")
-	c.wantsFailed(refused, "This route has no parameters: upload the results of that project alone to POST /v2/repos/repo/projects/{project_id}/scans with")
+	c.wantsFailed(refused, "This route cannot force an import: if force is right, upload the results of that project alone to POST /v2/repos/repo/projects/{project_id}/scans?force=true, then")
 	harness.Same(t, "open findings", map[string]int{"proj": 30}, o.open())
 }
 

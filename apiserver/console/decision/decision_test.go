@@ -76,7 +76,7 @@ func TestTheFormSaysWhenTheDecisionEnds(t *testing.T) {
 		return Decision{UserStatus: "muted", ExpiresAt: &end}
 	}
 	refused := url.Values{"user_status": {"active"}, "until": {"2099-05-04"}}
-	const endOfDay, own = "Until (end of the day, UTC)", "Until (15:00 UTC; on another day, its end)"
+	const endOfDay, own = "Until (end of the day, UTC)", "Until (15:00 UTC; another day: until its end)"
 	for reason, tc := range map[string]struct {
 		filled Decision
 		want   string

@@ -71,5 +71,5 @@ func (d Decision) untilLabel() string {
 	if d.ExpiresAt == nil || d.ExpiresAt.UTC().Add(-time.Second).Format("15:04") == "23:59" {
 		return "Until (end of the day, UTC)"
 	}
-	return "Until (" + d.ExpiresAt.UTC().Format("15:04") + " UTC; on another day, its end)"
+	return "Until (" + d.ExpiresAt.UTC().Format("15:04") + " UTC; another day: until its end)"
 }

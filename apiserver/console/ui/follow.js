@@ -19,7 +19,7 @@ let wait = pause;
 let connected = false;
 /** Whether the last request got no answer, or was not sent because the page was hidden. */
 let missed = false;
-/** When the next request may be sent after one without an answer. */
+/** When the poll may send the next request after one without an answer. */
 let due = 0;
 /** How long the last request took, answered or not, in milliseconds. */
 let took = 0;

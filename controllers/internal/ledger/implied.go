@@ -44,9 +44,9 @@ func (l *Ledger) EmitAndStore(ctx context.Context, object client.Object, write W
 	return l.again(finding, true), nil
 }
 
-// leave leaves the finding to Implied if the deliveries of its creation are record enough, and reports whether it did:
-// they are then the only record, and retention requests the status before it removes one. It returns when to reconcile
-// again; 0 for no need.
+// leave leaves the finding without a status if the deliveries of its creation are record enough, and reports whether it
+// did. These deliveries are then the only record: retention requests the status before it removes any of them. again is
+// when to reconcile once more; 0 for not at all.
 func (l *Ledger) leave(ctx context.Context, finding *v1alpha1.Finding, endpoints []v1alpha1.WebhookEndpoint,
 	made []due) (left bool, again time.Duration, err error) {
 	each, waits, err := l.everyEndpointHasOne(ctx, finding, endpoints, made)

@@ -76,7 +76,7 @@ func (j *Judge) Verdict(ctx context.Context, finding *v1alpha1.Finding) (*v1alph
 }
 
 // Differs reports whether judge returns another verdict, or panics: the reconcile of that object reports the panic, and
-// the other objects are still judged.
+// the other objects are still judged. If judge fails, it returns false and the error.
 func Differs(judge func() (*v1alpha1.FindingVerdict, error), verdict *v1alpha1.FindingVerdict) (bool, error) {
 	differs := false
 	err := safely.Func(func() error {

@@ -180,7 +180,7 @@ func (o *outcome) RetryRefused(ctx context.Context, err error, message string) {
 // Stop ends the reconcile after this phase; the status is stored.
 func (o *outcome) Stop() { o.stopped = true }
 
-// Stopped reports whether Stop was called.
+// Stopped reports whether the reconcile ends after this phase.
 func (o *outcome) Stopped() bool { return o.stopped }
 
 // LeaveStatus keeps the status from being stored: another controller owns it, it is stored already, or a retry must
