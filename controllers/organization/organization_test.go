@@ -514,6 +514,7 @@ func TestNamespacesAreDeleted(t *testing.T) {
 }
 
 func removalWaitsUntilTheOrganizationIsEmpty(t *testing.T) {
+	t.Parallel() // it mostly waits
 	organization := readyOrganization(t, "full")
 	repository := testenv.Create(t, env, builder.Repository("repo").In("org-full").Build())
 	harness.Must(t, env.Client.Delete(t.Context(), organization))
@@ -546,6 +547,7 @@ func removalWaitsUntilTheOrganizationIsEmpty(t *testing.T) {
 }
 
 func removalRemovesTheContentsWhenAsked(t *testing.T) {
+	t.Parallel() // it mostly waits
 	organization := readyOrganization(t, "forced")
 	repository := builder.Repository("repo").In("org-forced").Build()
 	repository.Finalizers = []string{"example.com/audit"}
@@ -564,6 +566,7 @@ func removalRemovesTheContentsWhenAsked(t *testing.T) {
 }
 
 func aNamespaceThatWasDeletedIsMadeAnew(t *testing.T) {
+	t.Parallel() // it mostly waits
 	organization := readyOrganization(t, "rebuilt")
 	namespace := testenv.Get(t, NewWithT(t), env, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-rebuilt"}})
 	first := namespace.UID
