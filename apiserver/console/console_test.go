@@ -207,3 +207,17 @@ func TestEveryPageIsVisitedByTheTestOfAllPages(t *testing.T) {
 		}
 	}
 }
+
+// The test of all pages judges dark mode only by its colours.
+func TestAColourSchemeChangesOnlyTheTokensOfColours(t *testing.T) {
+	all, err := readAssets()
+	harness.Must(t, err)
+	for name, content := range all.files {
+		for _, scheme := range []string{"prefers-color-scheme", "matchMedia", "light-dark("} {
+			isToken := strings.HasSuffix(name, "tokens.css") && scheme == "light-dark("
+			if strings.Contains(string(content), scheme) && !isToken {
+				t.Errorf("%s depends on the colour scheme: it contains %q", name, scheme)
+			}
+		}
+	}
+}
