@@ -80,19 +80,21 @@ type Odd struct {
 func (o Odd) String() string { return fmt.Sprintf("%s=%.80s", o.Path, o.Value) }
 
 // Of returns each field of a part of a kind, "spec" or "status", with odd values of its type; the API
-// server decides whether the schema accepts them. Every field has all odd times, durations and numbers. Of
-// texts and values of other types it has only every sparse-th, with an offset that differs between fields;
-// 1 stands for all.
+// server decides whether the schema accepts them. The first field of each schema has all odd times, durations
+// and numbers. All else is only every sparse-th value, with an offset that differs between fields: texts, values
+// of other types, and the times, durations and numbers of further fields. 1 stands for all.
 func Of(crd *apiextensionsv1.CustomResourceDefinition, part string, sparse int) []Odd {
 	member := SchemaOf(crd).Properties[part]
-	w := &walk{sparse: sparse}
+	w := &walk{sparse: sparse, whole: map[string]bool{}}
 	w.of(&member, part)
 	return w.out
 }
 
 type walk struct {
 	sparse, fields int
-	out            []Odd
+	// whole holds the schemas of which a field has all values, as JSON without descriptions.
+	whole map[string]bool
+	out   []Odd
 }
 
 func (w *walk) add(path string, values []string) {
@@ -109,13 +111,31 @@ func (w *walk) addSome(path string, values []string) {
 	}
 }
 
+// addForms adds all values to the first field of a schema, and some to the others, which accept the same.
+func (w *walk) addForms(schema *apiextensionsv1.JSONSchemaProps, path string, values []string) {
+	undescribed := *schema
+	undescribed.Description = ""
+	content, err := json.Marshal(undescribed)
+	if err != nil {
+		panic(err) // it was read from a file
+	}
+	if key := string(content); w.whole[key] {
+		w.addSome(path, values)
+	} else {
+		w.whole[key] = true
+		w.add(path, values)
+	}
+}
+
 func (w *walk) of(schema *apiextensionsv1.JSONSchemaProps, path string) {
 	switch schema.Type {
 	case "string":
 		w.addSome(path, textsFor(schema))
-		w.add(path, formsFor(schema))
+		if forms := formsFor(schema); len(forms) > 0 {
+			w.addForms(schema, path, forms)
+		}
 	case "integer", "number":
-		w.add(path, numbers)
+		w.addForms(schema, path, numbers)
 	case "boolean":
 		w.addSome(path, others)
 	case "array":
