@@ -183,7 +183,6 @@ func owedTo(t *testing.T) (*v1alpha1.Finding, *v1alpha1.WebhookEndpoint) {
 	ns, busy := overloaded(t)
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 	harness.Eventually(t, func(g Gomega) { g.Expect(impliedStatuses.Owes(finding)).To(BeTrue()) })
-	controllertest.AwaitLastRequeue(t)
 	return finding, testenv.Get(t, NewWithT(t), env, busy)
 }
 
@@ -208,6 +207,7 @@ func TestNothingIsOwedAnyLongerOnceTheEndpointGoes(t *testing.T) {
 // status says so.
 func TestAnOwedCreationIsNotSentLaterIfTheEndpointStopsAskingForIt(t *testing.T) {
 	finding, busy := owedTo(t)
+	controllertest.AwaitLastRequeue(t)
 	env.Patch(t, busy, `{"spec":{"events":["finding.closed"]}}`)
 	caughtUp(t, finding, 1)
 	env.Patch(t, busy, `{"spec":{"events":null}}`)
@@ -220,6 +220,7 @@ func TestAnOwedCreationIsNotSentLaterIfTheEndpointStopsAskingForIt(t *testing.T)
 // Pages need the transition in a status.
 func TestAnOwedCreationIsStoredIfTheEndpointBeginsToBatch(t *testing.T) {
 	finding, busy := owedTo(t)
+	controllertest.AwaitLastRequeue(t)
 	env.Patch(t, busy, `{"spec":{"batch":"PerScan"}}`)
 	testenv.AwaitObserved(t, env, finding)
 	NewWithT(t).Expect(finding.Status.EmittedSeq).To(BeZero())
