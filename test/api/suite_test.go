@@ -38,7 +38,10 @@ var (
 	signingKey tokens.SigningKey
 )
 
-func TestMain(m *testing.M) { harness.Main(m, start) }
+func TestMain(m *testing.M) {
+	harness.AtATime(6) // all that are parallel: they mostly wait
+	harness.Main(m, start)
+}
 
 func start(ctx context.Context, stops *harness.Stops) (err error) {
 	klog.SetLogger(logr.Discard())

@@ -39,7 +39,10 @@ var (
 	scanner *rest.Config
 )
 
-func TestMain(m *testing.M) { harness.Main(m, start) }
+func TestMain(m *testing.M) {
+	harness.AtATime(6) // all that are parallel: they mostly wait
+	harness.Main(m, start)
+}
 
 func start(ctx context.Context, stops *harness.Stops) (err error) {
 	if env, err = testenv.Start(stops); err != nil {
