@@ -87,20 +87,15 @@ func run(m *testing.M, env **Environment, start func(*harness.Stops, ...string) 
 // Start starts etcd and kube-apiserver, the latter with the additional flags, and installs
 // everything under config/; stops ends them.
 func Start(stops *harness.Stops, flags ...string) (*Environment, error) {
-	return start(stops, launch, flags)
+	e, err := StartBare(stops, flags...)
+	if err != nil {
+		return nil, err
+	}
+	return e, e.install()
 }
-
-// StartOf is Start with the config/ of another commit, whose tree is in the folder source, and with processes that run
-// as they do elsewhere, to be measured, until the caller stops them.
-func StartOf(source string, flags ...string) (*Environment, error) { return launch(source, nil, flags) }
 
 // StartBare is Start without installing anything.
 func StartBare(stops *harness.Stops, flags ...string) (*Environment, error) {
-	return start(stops, launchBare, flags)
-}
-
-func start(stops *harness.Stops, launch func(source string, environment, flags []string) (*Environment, error),
-	flags []string) (*Environment, error) {
 	e, err := launch(harness.Root(), harness.CollectLess(), flags)
 	if err == nil {
 		stops.Add(e.Stop)
@@ -108,8 +103,10 @@ func start(stops *harness.Stops, launch func(source string, environment, flags [
 	return e, err
 }
 
-func launch(source string, environment, flags []string) (*Environment, error) {
-	e, err := launchBare(source, environment, flags)
+// StartOf is Start with the config/ of another commit, whose tree is in the folder source, and with processes that run
+// as they do elsewhere, to be measured, until the caller stops them.
+func StartOf(source string, flags ...string) (*Environment, error) {
+	e, err := launch(source, nil, flags)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +116,8 @@ func launch(source string, environment, flags []string) (*Environment, error) {
 	return e, nil
 }
 
-func launchBare(source string, environment, flags []string) (*Environment, error) {
+// launch starts the processes with that environment. The files that are installed later are those of source.
+func launch(source string, environment, flags []string) (*Environment, error) {
 	folder, err := os.MkdirTemp("", "testenv-")
 	if err != nil {
 		return nil, err
