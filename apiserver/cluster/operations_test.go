@@ -18,7 +18,7 @@ func TestAnOperationIsRefusedAfterItsEndByTheClockOfTheServer(t *testing.T) {
 		2 * time.Minute: "<nil>", // only by the local clock it has come
 		6 * time.Minute: "Invalid request body: set.expires_at has passed: create another operation",
 	} {
-		operation := builder.TriageOperation("op-1", "R1").Mutate(func(s *v1alpha1.TriageOperationSpec) {
+		operation := builder.TriageOperation("op-1", "R1").Spec(func(s *v1alpha1.TriageOperationSpec) {
 			s.Set.ExpiresAt = new(v1alpha1.NewTime(time.Now().Add(-ago)))
 		}).Build()
 		operation.APIVersion, operation.Kind = v1alpha1.GroupVersion.String(), "TriageOperation"

@@ -162,7 +162,7 @@ var testedAt = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 func inCluster(name, match string, change func(*v1alpha1.TriagePolicySpec)) *v1alpha1.TriagePolicy {
 	b := builder.TriagePolicy(name, match).In("org-acme")
 	if change != nil {
-		b.Mutate(change)
+		b.Spec(change)
 	}
 	policy := b.Build()
 	policy.Generation, policy.Status.ObservedGeneration = 1, 1

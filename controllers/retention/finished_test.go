@@ -49,10 +49,10 @@ func delivery(phase v1alpha1.WebhookDeliveryPhase, change func(*v1alpha1.Webhook
 
 // operation returns a preview.
 func operation(change func(*v1alpha1.TriageOperation)) *v1alpha1.TriageOperation {
-	o := builder.TriageOperation("o", "G1").In("org-x").Build()
-	o.Status.SelectedAt = new(v1alpha1.NewTime(noon))
-	change(o)
-	return o
+	return builder.TriageOperation("o", "G1").In("org-x").Mutate(func(o *v1alpha1.TriageOperation) {
+		o.Status.SelectedAt = new(v1alpha1.NewTime(noon))
+		change(o)
+	}).Build()
 }
 
 func TestWhatHasFinishedAndSince(t *testing.T) {

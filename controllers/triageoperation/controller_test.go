@@ -79,7 +79,7 @@ func (r room) decides(name, triage string) {
 
 // sets returns a committed operation that sets the status of the findings with the rule G1.
 func (r room) sets(name string, status v1alpha1.UserStatus) *v1alpha1.TriageOperation {
-	return builder.TriageOperation(name, "G1").In(r.namespace).Committed().Mutate(func(s *v1alpha1.TriageOperationSpec) {
+	return builder.TriageOperation(name, "G1").In(r.namespace).Committed().Spec(func(s *v1alpha1.TriageOperationSpec) {
 		s.Set = &v1alpha1.OperationDecision{UserStatus: status}
 	}).Build()
 }
@@ -119,7 +119,7 @@ func TestAPreviewWritesNothingAndCommittingDecides(t *testing.T) {
 	r.decides("f-2", `{"userStatus":"muted","reason":"used-in-tests"}`)
 	r.decides("f-3", `{"userStatus":"active"}`)
 
-	o := r.makes(builder.TriageOperation("mute", "G1").In(r.namespace).Mutate(func(s *v1alpha1.TriageOperationSpec) {
+	o := r.makes(builder.TriageOperation("mute", "G1").In(r.namespace).Spec(func(s *v1alpha1.TriageOperationSpec) {
 		s.By, s.CommittedBy = "somebody else", "somebody else"
 	}).Build(), v1alpha1.OperationPreview)
 	g.Expect(counts(o)).To(Equal("3 2; 0 0 0 0"))
@@ -198,7 +198,7 @@ func TestUndoPutsBackExactlyWhatWasThere(t *testing.T) {
 	}
 	g.Expect(before["f-3-ended"]).To(HaveSuffix(", open"), "its decision has ended")
 
-	confirm := builder.TriageOperation("confirm", "G1").In(r.namespace).Committed().Mutate(func(s *v1alpha1.TriageOperationSpec) {
+	confirm := builder.TriageOperation("confirm", "G1").In(r.namespace).Committed().Spec(func(s *v1alpha1.TriageOperationSpec) {
 		comment := "all of them"
 		s.Set = &v1alpha1.OperationDecision{UserStatus: v1alpha1.UserStatusActive, Comments: &comment}
 	}).Build()
@@ -270,10 +270,10 @@ func TestAnOperationThatCannotBeDoneSaysWhy(t *testing.T) {
 	}{
 		"gone":  {builder.TriageOperation("a", "").Undoes("nowhere").Build(), v1alpha1.ReasonNotUndoable},
 		"never": {builder.TriageOperation("b", "").Undoes("preview").Build(), v1alpha1.ReasonNotUndoable},
-		"wrong": {builder.TriageOperation("c", "").Mutate(func(s *v1alpha1.TriageOperationSpec) {
+		"wrong": {builder.TriageOperation("c", "").Spec(func(s *v1alpha1.TriageOperationSpec) {
 			s.Select = &v1alpha1.FindingSelection{FieldSelector: "spec.colour=red"}
 		}).Build(), v1alpha1.ReasonInvalidSelection},
-		"ended": {builder.TriageOperation("d", "G1").Mutate(func(s *v1alpha1.TriageOperationSpec) {
+		"ended": {builder.TriageOperation("d", "G1").Spec(func(s *v1alpha1.TriageOperationSpec) {
 			past := v1alpha1.NewTime(time.Unix(0, 0))
 			s.Set.ExpiresAt = &past
 		}).Build(), v1alpha1.ReasonOperationExpired},
@@ -299,7 +299,7 @@ func TestAClockThatIsAheadEndsNoDecisionForAnOperation(t *testing.T) {
 	g.Expect(counts(o)).To(Equal("1 0; 0 1 0 0"), "it is muted already")
 	g.Expect(r.finding("f-1").Spec.Triage.Reason).To(Equal(v1alpha1.DecisionAcceptedRisk))
 
-	o = r.makes(builder.TriageOperation("confirm", "G1").In(r.namespace).Committed().Mutate(func(s *v1alpha1.TriageOperationSpec) {
+	o = r.makes(builder.TriageOperation("confirm", "G1").In(r.namespace).Committed().Spec(func(s *v1alpha1.TriageOperationSpec) {
 		s.Set = &v1alpha1.OperationDecision{UserStatus: v1alpha1.UserStatusActive, ExpiresAt: &end}
 	}).Build(), v1alpha1.OperationCompleted)
 	g.Expect(counts(o)).To(Equal("1 1; 1 0 0 0"), "its end has not come")

@@ -33,7 +33,7 @@ func TestAnOperationWhoseCommentsTakeTooMuchInAllFailsBeforeItKeepsASet(t *testi
 	} {
 		r, _ := line(t, 0, "", v1alpha1.TriageOperationStatus{})
 		harness.Must(t, r.Client.Create(t.Context(), builder.TriageOperation("mute", "G1").In("org-acme").
-			Mutate(func(s *v1alpha1.TriageOperationSpec) { s.Set.Comments = &c.comments }).Build()))
+			Spec(func(s *v1alpha1.TriageOperationSpec) { s.Set.Comments = &c.comments }).Build()))
 		found := make([]v1alpha1.Finding, c.findings)
 		for i := range found {
 			found[i] = *builder.Finding(fmt.Sprintf("f-%d", i)).In("org-acme").Build()
@@ -68,7 +68,7 @@ func TestANamedFindingIsReadLiveIfTheCacheDoesNotHoldItAndStaysInTheSetIfItDoesN
 		return c.Get(ctx, key, into, options...)
 	}})
 	harness.Must(t, live.Client.Create(t.Context(), builder.Finding("f-new").In("org-acme").Build()))
-	operation := builder.TriageOperation("mute", "").In("org-acme").Mutate(func(s *v1alpha1.TriageOperationSpec) {
+	operation := builder.TriageOperation("mute", "").In("org-acme").Spec(func(s *v1alpha1.TriageOperationSpec) {
 		s.Select.IDs = []v1alpha1.ResourceName{"f-new", "f-none", "f-cached"}
 	}).Build()
 	for _, c := range []client.Client{r.Client, live.Client} {

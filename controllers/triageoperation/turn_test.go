@@ -275,7 +275,7 @@ func TestOnlyACommittedOperationLeavesWhatWasMadeWhileItWaited(t *testing.T) {
 		"3 3; 0 0 0 0": func(s *v1alpha1.TriageOperationSpec) { s.Commit = false }, // a preview shows it first
 	} {
 		r, _ := line(t, 0, "", v1alpha1.TriageOperationStatus{})
-		operation := builder.TriageOperation("mute", "G1").In("org-acme").Committed().Mutate(change).Build()
+		operation := builder.TriageOperation("mute", "G1").In("org-acme").Committed().Spec(change).Build()
 		operation.CreationTimestamp = metav1.NewTime(r.Clock.Now().Add(-time.Hour))
 		harness.Must(t, r.Client.Create(t.Context(), operation))
 		for name, at := range map[string]time.Time{"f-1": operation.CreationTimestamp.Time, "f-2": r.Clock.Now()} {
@@ -349,7 +349,7 @@ func TestAnUndoIsPossibleAtTheLimits(t *testing.T) {
 		{"an undo with parts beyond its limit", "o-0", 1, 2 * maxParts, "parts than allowed: delete some"},
 	} {
 		r, _ := line(t, c.others, "", v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationPreview, SelectedAt: &at})
-		mine := builder.TriageOperation("mine", "G1").In("org-acme").Mutate(
+		mine := builder.TriageOperation("mine", "G1").In("org-acme").Spec(
 			func(s *v1alpha1.TriageOperationSpec) { s.Undo = v1alpha1.ResourceName(c.undo) }).Build()
 		harness.Must(t, r.Client.Create(t.Context(), mine))
 		s := reconcile.NewScope(mine)

@@ -81,7 +81,7 @@ func (r room) declares(name, match string, change func(*v1alpha1.TriagePolicySpe
 	if change == nil {
 		change = func(*v1alpha1.TriagePolicySpec) {}
 	}
-	return testenv.Create(r.t, env, builder.TriagePolicy(name, match).In(r.namespace).Mutate(change).Build())
+	return testenv.Create(r.t, env, builder.TriagePolicy(name, match).In(r.namespace).Spec(change).Build())
 }
 
 // is waits until the finding has that state and the verdict of that policy; "" for no verdict.

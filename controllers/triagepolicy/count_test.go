@@ -52,7 +52,7 @@ func TestAnEditThatCannotDecideIsNotWhatIsCounted(t *testing.T) {
 	findings := []v1alpha1.Finding{*fact(0, nil).Finding, *fact(1, nil).Finding, *fact(2, nil).Finding}
 	findings[0].Spec.Class = "B"
 	findings[1].Spec.Triage.UserStatus = v1alpha1.UserStatusMuted
-	other := *builder.TriagePolicy("other", "finding.class == 'B'").Mutate(func(s *v1alpha1.TriagePolicySpec) { s.Priority = 50 }).Build()
+	other := *builder.TriagePolicy("other", "finding.class == 'B'").Spec(func(s *v1alpha1.TriagePolicySpec) { s.Priority = 50 }).Build()
 	other.Status.InForce = &v1alpha1.PolicyInForce{Generation: 1, Spec: other.Spec}
 	for name, edit := range map[string]func(*v1alpha1.TriagePolicySpec){
 		"the priority": func(s *v1alpha1.TriagePolicySpec) { s.Priority = 100 },

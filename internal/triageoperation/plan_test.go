@@ -318,7 +318,7 @@ func TestAnUndoneDecisionIsAsStaleAsItWas(t *testing.T) {
 			c.facts(&f.Spec)
 			observe(f)
 			operations := []*v1alpha1.TriageOperation{
-				builder.TriageOperation("o", "G1").Mutate(func(s *v1alpha1.TriageOperationSpec) { s.Set.UserStatus = status }).Build(),
+				builder.TriageOperation("o", "G1").Spec(func(s *v1alpha1.TriageOperationSpec) { s.Set.UserStatus = status }).Build(),
 				builder.TriageOperation("undo", "").Undoes("o").Build(), builder.TriageOperation("again", "").Undoes("undo").Build(),
 				builder.TriageOperation("undo-again", "").Undoes("again").Build(),
 			}
@@ -426,7 +426,7 @@ func TestAnOperationThatWasCommittedBeforeItsTurnReplacesNoDecisionOfThatTime(t 
 		{"an older operation, in its turn", decided("operation/older", later), true, Changed},
 		{"an older operation, not recorded yet", written("operation/older", later), true, Changed},
 	} {
-		operation := builder.TriageOperation("mute", "G1").Mutate(func(s *v1alpha1.TriageOperationSpec) {
+		operation := builder.TriageOperation("mute", "G1").Spec(func(s *v1alpha1.TriageOperationSpec) {
 			s.Commit, s.Set.Reason = c.commit, v1alpha1.DecisionWillNotFix
 		}).Build()
 		operation.CreationTimestamp = metav1.NewTime(requested)

@@ -18,7 +18,7 @@ func TestTheFacadeMakesPoliciesForKeysAndChangesTheirModeAlone(t *testing.T) {
 	g, c := NewWithT(t), newCast(t, "policies-facade")
 	for _, as := range []client.Client{c.as(facade), almightyFacade(t)} {
 		for by, taken := range map[string]bool{"apikey/ci": true, "ann": false, "": false, "policy/p": false, "apikey/": false} {
-			policy := builder.TriagePolicy("made", "true").In(c.namespace).Mutate(func(s *v1alpha1.TriagePolicySpec) { s.By = by }).Build()
+			policy := builder.TriagePolicy("made", "true").In(c.namespace).Spec(func(s *v1alpha1.TriagePolicySpec) { s.By = by }).Build()
 			err := as.Create(t.Context(), policy, client.DryRunAll)
 			if taken {
 				g.Expect(err).NotTo(HaveOccurred(), by)

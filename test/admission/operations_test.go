@@ -53,7 +53,7 @@ func TestAnOperationIsSignedByWhoMadeAndWhoCommittedIt(t *testing.T) {
 // A backup holds operations that were carried out. Carried out again, they would replace what people have decided since.
 func TestAnOperationThatWasCommittedBeforeIsNotCarriedOutAgain(t *testing.T) {
 	g, c := NewWithT(t), newCast(t, "operations-restored")
-	stored := builder.TriageOperation("o", "G1").In(c.namespace).Mutate(func(s *v1alpha1.TriageOperationSpec) { s.Commit = true }).Build()
+	stored := builder.TriageOperation("o", "G1").In(c.namespace).Spec(func(s *v1alpha1.TriageOperationSpec) { s.Commit = true }).Build()
 	harness.Must(t, c.as(admin).Create(t.Context(), stored))
 	g.Expect(stored.Spec.CommittedBy).To(Equal(c.members[admin].username))
 	harness.Must(t, c.as(admin).Delete(t.Context(), stored.DeepCopy()))
@@ -76,7 +76,7 @@ func almightyFacade(t *testing.T) client.Client {
 func TestTheFacadeSignsOperationsForKeysAlone(t *testing.T) {
 	g, c, as := NewWithT(t), newCast(t, "operations-facade"), almightyFacade(t)
 	for by, taken := range map[string]bool{"apikey/ci": true, "ann": false, "": false, "operation/x": false} {
-		operation := builder.TriageOperation("o", "G1").In(c.namespace).Mutate(func(s *v1alpha1.TriageOperationSpec) { s.By = by }).Build()
+		operation := builder.TriageOperation("o", "G1").In(c.namespace).Spec(func(s *v1alpha1.TriageOperationSpec) { s.By = by }).Build()
 		err := as.Create(t.Context(), operation, client.DryRunAll)
 		if taken {
 			g.Expect(err).NotTo(HaveOccurred(), by)
@@ -88,7 +88,7 @@ func TestTheFacadeSignsOperationsForKeysAlone(t *testing.T) {
 
 func TestAnOperationThatMutesNeedsAReasonWhereTheOrganizationSaysSo(t *testing.T) {
 	g, c := NewWithT(t), newCast(t, "operations-reasons")
-	unexplained := builder.TriageOperation("o", "G1").In(c.namespace).Mutate(func(s *v1alpha1.TriageOperationSpec) { s.Set.Reason = "" }).Build()
+	unexplained := builder.TriageOperation("o", "G1").In(c.namespace).Spec(func(s *v1alpha1.TriageOperationSpec) { s.Set.Reason = "" }).Build()
 	preview := unexplained.DeepCopy()
 	preview.Name = "before"
 	env.Create(t, preview)

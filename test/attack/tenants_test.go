@@ -172,7 +172,7 @@ func (o *tenant) repository() *v1alpha1.Repository {
 
 // policy matches nothing, so that all findings stay as they are, whatever its mode.
 func (o *tenant) policy() *v1alpha1.TriagePolicy {
-	return builder.TriagePolicy(o.ids["policy"], "finding.title == 'nobody "+o.marker+"'").In(o.namespace).Mutate(func(s *v1alpha1.TriagePolicySpec) {
+	return builder.TriagePolicy(o.ids["policy"], "finding.title == 'nobody "+o.marker+"'").In(o.namespace).Spec(func(s *v1alpha1.TriagePolicySpec) {
 		s.Mode, s.Set.Comment = v1alpha1.PolicyPreview, o.text("comment")
 	}).Build()
 }

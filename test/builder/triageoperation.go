@@ -34,8 +34,8 @@ func (b *TriageOperationBuilder) Undoes(name string) *TriageOperationBuilder {
 	return b
 }
 
-// Mutate changes those fields of the spec that have no method of their own.
-func (b *TriageOperationBuilder) Mutate(change func(*v1alpha1.TriageOperationSpec)) *TriageOperationBuilder {
+// Spec changes those fields of the spec that have no method of their own.
+func (b *TriageOperationBuilder) Spec(change func(*v1alpha1.TriageOperationSpec)) *TriageOperationBuilder {
 	change(&b.object.Spec)
 	return b
 }

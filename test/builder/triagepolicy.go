@@ -20,8 +20,8 @@ func TriagePolicy(name, match string) *TriagePolicyBuilder {
 	})
 }
 
-// Mutate changes those fields of the spec that have no method of their own.
-func (b *TriagePolicyBuilder) Mutate(change func(*v1alpha1.TriagePolicySpec)) *TriagePolicyBuilder {
+// Spec changes those fields of the spec that have no method of their own.
+func (b *TriagePolicyBuilder) Spec(change func(*v1alpha1.TriagePolicySpec)) *TriagePolicyBuilder {
 	change(&b.object.Spec)
 	return b
 }

@@ -32,7 +32,7 @@ const (
 func (o *organization) operations(names ...string) {
 	o.t.Helper()
 	for _, name := range names {
-		o.create(builder.TriageOperation(name, "").In(o.namespace).Mutate(func(s *v1alpha1.TriageOperationSpec) {
+		o.create(builder.TriageOperation(name, "").In(o.namespace).Spec(func(s *v1alpha1.TriageOperationSpec) {
 			s.Select = &v1alpha1.FindingSelection{Severity: []v1alpha1.Level{v1alpha1.LevelHigh, v1alpha1.LevelMedium, v1alpha1.LevelLow}}
 		}).Build())
 		o.awaitPhase(record{"id": name}, "preview")

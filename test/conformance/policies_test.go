@@ -24,7 +24,7 @@ const policiesPath = "/v2/triage-policies"
 func (o *organization) policies(names ...string) {
 	o.t.Helper()
 	for _, name := range names {
-		o.create(builder.TriagePolicy(name, "finding.title == 'nobody'").In(o.namespace).Mutate(func(s *v1alpha1.TriagePolicySpec) {
+		o.create(builder.TriagePolicy(name, "finding.title == 'nobody'").In(o.namespace).Spec(func(s *v1alpha1.TriagePolicySpec) {
 			s.Mode = v1alpha1.PolicyPreview
 		}).Build())
 	}

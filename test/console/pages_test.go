@@ -146,7 +146,7 @@ func (o *organization) hasOthers(text string) {
 			}).Build(),
 		builder.ReviewIssue("i-fixed").Review("rv-1").SeenIn("sha-1").In(o.namespace).Build(),
 		builder.WebhookDelivery("d-1", found).Endpoint("absent").In(o.namespace).Build(),
-		builder.TriagePolicy("p-1", "finding.title == "+strconv.Quote(text)).In(o.namespace).Mutate(func(s *v1alpha1.TriagePolicySpec) {
+		builder.TriagePolicy("p-1", "finding.title == "+strconv.Quote(text)).In(o.namespace).Spec(func(s *v1alpha1.TriagePolicySpec) {
 			s.Mode, s.Set.Comment = v1alpha1.PolicyPreview, text
 		}).Build(),
 		builder.TriagePolicy("p-wrong", text).In(o.namespace).Build(),

@@ -63,7 +63,7 @@ func (s *trial) changePolicy(ctx context.Context) {
 // other operation.
 func (s *trial) operate(ctx context.Context, phase int) {
 	for n := 0; harness.Pause(ctx, decidePause); n++ {
-		operation := builder.TriageOperation(fmt.Sprintf("p%d-o%d", phase, n), "").In(namespace).Mutate(func(o *v1alpha1.TriageOperationSpec) {
+		operation := builder.TriageOperation(fmt.Sprintf("p%d-o%d", phase, n), "").In(namespace).Spec(func(o *v1alpha1.TriageOperationSpec) {
 			o.Select = &v1alpha1.FindingSelection{Text: "src/many-"}
 			o.Set.UserStatus, o.Commit = userStatuses[n%2], n%3 == 0
 		}).Build()

@@ -110,7 +110,7 @@ func TestOnlyTheOperationThatWasShownIsCommitted(t *testing.T) {
 	o := newOrganization(t, "operation-replaced").withMany(3)
 	g := beforeCommit(func() {
 		shown := &o.operations()[0]
-		other := builder.TriageOperation(shown.Name, "").In(o.namespace).Mutate(func(s *v1alpha1.TriageOperationSpec) {
+		other := builder.TriageOperation(shown.Name, "").In(o.namespace).Spec(func(s *v1alpha1.TriageOperationSpec) {
 			s.Select = &v1alpha1.FindingSelection{IDs: []v1alpha1.ResourceName{"f-0001"}}
 		}).Build()
 		harness.Must(o, env.Client.Delete(t.Context(), shown))

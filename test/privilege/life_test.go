@@ -290,7 +290,7 @@ func (l *life) triage(t *testing.T) {
 	}
 	l.awaitEvent(t, "finding.triaged")
 
-	operation := builder.TriageOperation("again", "").In(home).Committed().Mutate(func(s *v1alpha1.TriageOperationSpec) {
+	operation := builder.TriageOperation("again", "").In(home).Committed().Spec(func(s *v1alpha1.TriageOperationSpec) {
 		s.Select = &v1alpha1.FindingSelection{IDs: []v1alpha1.ResourceName{v1alpha1.ResourceName(open[0].Name)}}
 	}).Build()
 	env.Create(t, operation)
