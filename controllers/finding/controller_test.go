@@ -141,7 +141,7 @@ func TestWorthReconciling(t *testing.T) {
 	}
 }
 
-func TestVerdict(t *testing.T) {
+func TestAFindingIsReadyOnceItsRepositoryAndProjectExist(t *testing.T) {
 	repository := builder.Repository("repo").Build()
 	of := func(repository string) *v1alpha1.Project {
 		project := builder.Project("proj").Build()

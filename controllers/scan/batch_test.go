@@ -230,7 +230,7 @@ func TestPagesWaitForABacklogToEnd(t *testing.T) {
 	g.Expect(entries).To(Equal([]string{"f-1 1"}))
 }
 
-func TestWhatDoesNotGoInPages(t *testing.T) {
+func TestOnlyWhatAKnownScanFoundGoesIntoPages(t *testing.T) {
 	ns, scan := beside(t)
 	batched(t, ns)
 	g := NewWithT(t)

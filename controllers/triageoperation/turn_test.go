@@ -105,7 +105,9 @@ func TestTheOperationThatHasBegunRunsFirstThenTheOldest(t *testing.T) {
 	if len(before) != 1 || before[0].Name != "b" {
 		t.Errorf("not only the older one that works is before one that works: %v", before)
 	}
+}
 
+func TestAYoungerOperationThatHasBegunIsEnqueued(t *testing.T) {
 	r, _ := line(t, 2, "", v1alpha1.TriageOperationStatus{})
 	younger := stored(t, r, "o-1")
 	begun := younger.DeepCopy()
@@ -267,15 +269,18 @@ func TestAnUndoThatWaitsIsEnqueuedWhenNobodyIsAhead(t *testing.T) {
 }
 
 func TestOnlyACommittedOperationLeavesWhatWasMadeWhileItWaited(t *testing.T) {
-	for want, change := range map[string]func(*v1alpha1.TriageOperationSpec){
-		"2 1; 0 0 0 0": func(*v1alpha1.TriageOperationSpec) {},
-		"3 2; 0 0 0 0": func(s *v1alpha1.TriageOperationSpec) { // what is named is covered
+	for _, c := range []struct {
+		reason, want string
+		change       func(*v1alpha1.TriageOperationSpec)
+	}{
+		{"committed from the beginning", "2 1; 0 0 0 0", func(*v1alpha1.TriageOperationSpec) {}},
+		{"what is named is covered", "3 2; 0 0 0 0", func(s *v1alpha1.TriageOperationSpec) {
 			s.Select = &v1alpha1.FindingSelection{IDs: []v1alpha1.ResourceName{"f-1", "f-2", "f-new"}}
-		},
-		"3 3; 0 0 0 0": func(s *v1alpha1.TriageOperationSpec) { s.Commit = false }, // a preview shows it first
+		}},
+		{"a preview shows it first", "3 3; 0 0 0 0", func(s *v1alpha1.TriageOperationSpec) { s.Commit = false }},
 	} {
 		r, _ := line(t, 0, "", v1alpha1.TriageOperationStatus{})
-		operation := builder.TriageOperation("mute", "G1").In("org-acme").Committed().Spec(change).Build()
+		operation := builder.TriageOperation("mute", "G1").In("org-acme").Committed().Spec(c.change).Build()
 		operation.CreationTimestamp = metav1.NewTime(r.Clock.Now().Add(-time.Hour))
 		harness.Must(t, r.Client.Create(t.Context(), operation))
 		for name, at := range map[string]time.Time{"f-1": operation.CreationTimestamp.Time, "f-2": r.Clock.Now()} {
@@ -290,7 +295,7 @@ func TestOnlyACommittedOperationLeavesWhatWasMadeWhileItWaited(t *testing.T) {
 		later.CreationTimestamp = metav1.NewTime(r.Clock.Now())
 		harness.Must(t, r.Client.Create(t.Context(), later))
 		made, _ := reconciled(t, r, "mute")
-		harness.Same(t, "matched and would change", want, counts(made))
+		harness.Same(t, c.reason+": matched and would change", c.want, counts(made))
 	}
 }
 

@@ -17,7 +17,7 @@ var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
 func at(since time.Duration) *v1alpha1.Time { return &v1alpha1.Time{Time: noon.Add(since)} }
 
-func TestCount(t *testing.T) {
+func TestWhatAnAttemptChangesInTheEndpointsStatus(t *testing.T) {
 	const day = 24 * time.Hour
 	type status = v1alpha1.WebhookEndpointStatus
 	disabled := func(reason v1alpha1.WebhookDisabledReason, message string, generation int64) *v1alpha1.WebhookDisabled {

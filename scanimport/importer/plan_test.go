@@ -420,7 +420,7 @@ func TestTheTextsOfFindingsAreBoundedByTheirFile(t *testing.T) {
 	}
 }
 
-func TestCollect(t *testing.T) {
+func TestTheRunsOfAToolAreOneBatch(t *testing.T) {
 	now := time.Date(2026, 2, 1, 10, 0, 0, 0, time.UTC)
 	run := func(tool string, started time.Time) sarif.Run {
 		return sarif.Run{Tool: tool, StartedAt: started, Results: []sarif.Result{{RuleID: started.String()}}}

@@ -194,7 +194,7 @@ func TestOnlyResultsOfItsBranchAreTaken(t *testing.T) {
 	}
 }
 
-func TestFind(t *testing.T) {
+func TestARepositoryIsFoundByNameAndHost(t *testing.T) {
 	repositories := []v1alpha1.Repository{*repository("a", "github", "acme/payments"), *repository("b", "", "acme/web"),
 		*repository("c", "gitlab", "acme/twin"), *repository("d", "github", "acme/twin"), *repository("e", "", "")}
 	for _, tc := range []struct {
@@ -250,7 +250,7 @@ func repository(name, provider, fullName string) *v1alpha1.Repository {
 	return Repository("org-acme", name, Facts{Provider: provider, FullName: fullName})
 }
 
-func TestFolder(t *testing.T) {
+func TestAFileBelongsToTheDeepestFolderThatMatches(t *testing.T) {
 	patterns := Patterns{"services/*", "services/*/plugins/*", "web", "lib-*"}
 	for file, want := range map[string]string{
 		"services/api/main.go":         "services/api",

@@ -10,7 +10,7 @@ import (
 
 // Small files that expand to much more are refused with a reason, or cut and counted. Each of these would take hours or
 // all memory if one bound were missing.
-func TestBombs(t *testing.T) {
+func TestFilesThatExpandAreRefusedOrCut(t *testing.T) {
 	many := func(entry string, n int) string { return strings.TrimSuffix(strings.Repeat(entry+",", n), ",") }
 	long := func(n int) string { return strings.Repeat("a", n) }
 	driver := func(rules string) string { return `"tool":{"driver":{"name":"t","rules":[` + rules + `]}},` }

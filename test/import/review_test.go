@@ -136,7 +136,7 @@ var (
 	comes = builder.Result{Rule: "comes", Path: "c.go", Message: "comes", Level: "note", Line: 3}
 )
 
-func TestAReviewOfThreeCommits(t *testing.T) {
+func TestEachReviewedCommitResolvesAndReopensIssues(t *testing.T) {
 	p := newPull(t)
 	p.Title, p.Author = "Refund orders\nand more", "jo"
 	if s := p.reviews(commitA, document(stays, goes)); s.Created != 2 || s.Open != 2 {
@@ -333,7 +333,7 @@ func TestAScanThatIsCreatedWhileItsImportIsStoppedGetsAnEnd(t *testing.T) {
 	}
 }
 
-func TestOnlyThePullRequest(t *testing.T) {
+func TestAMergedPullRequestIsNotOpenedAgain(t *testing.T) {
 	p := newPull(t)
 	p.reviews(commitA, document(stays))
 	issue := p.issues()["stays"].ResourceVersion

@@ -11,7 +11,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-func TestSet(t *testing.T) {
+func TestAConditionKeepsItsTimeWhileItsStatusStays(t *testing.T) {
 	start := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 	waiting := conditions.Verdict{Reason: v1alpha1.ReasonProjectNotFound, Message: "There is no Project."}
 	stalled := conditions.Verdict{Stalled: true, Reason: v1alpha1.ReasonAbandoned, Message: "Scan again."}
