@@ -5,7 +5,6 @@
 package conditions_test
 
 import (
-	"context"
 	"maps"
 	"reflect"
 	"slices"
@@ -67,18 +66,15 @@ func startControllers(t *testing.T) controllers {
 	return controllers{controller}
 }
 
-// samples returns the values of a metric by the label "controller".
-func (c controllers) samples(ctx context.Context, metric string) (map[string]float64, error) {
-	body, err := c.Metrics(ctx)
-	if err != nil {
-		return nil, err
-	}
-	samples, err := harness.Samples(body, metric)
+// byController returns the values of a metric by the label "controller".
+func byController(g Gomega, metrics, metric string) map[string]float64 {
+	samples, err := harness.Samples(metrics, metric)
+	g.Expect(err).NotTo(HaveOccurred())
 	out := map[string]float64{}
 	for _, s := range samples {
 		out[s.Labels["controller"]] += s.Value
 	}
-	return out, err
+	return out
 }
 
 // waitUntilIdle waits until each kind's controller has reconciled something and all have been idle for as long as a
@@ -88,8 +84,9 @@ func (c controllers) waitUntilIdle(t *testing.T, kinds []string) {
 	var last map[string]float64
 	var quietSince time.Time
 	harness.Eventually(t, func(g Gomega) {
-		done, err := c.samples(t.Context(), "controller_runtime_reconcile_total")
+		metrics, err := c.Metrics(t.Context())
 		g.Expect(err).NotTo(HaveOccurred())
+		done := byController(g, metrics, "controller_runtime_reconcile_total")
 		if !maps.Equal(done, last) {
 			last, quietSince = done, time.Now()
 		}
@@ -97,9 +94,7 @@ func (c controllers) waitUntilIdle(t *testing.T, kinds []string) {
 			g.Expect(done[strings.ToLower(kind)]).To(BeNumerically(">", 0), "reconciles of %s", kind)
 		}
 		for _, metric := range []string{"workqueue_depth", "controller_runtime_active_workers"} {
-			busy, err := c.samples(t.Context(), metric)
-			g.Expect(err).NotTo(HaveOccurred())
-			for name, n := range busy {
+			for name, n := range byController(g, metrics, metric) {
 				g.Expect(n).To(BeZero(), "%s of %s", metric, name)
 			}
 		}
