@@ -138,7 +138,7 @@ func flood() (atATime, n int) {
 	if full {
 		return 16, 220 // more than an organization may keep
 	}
-	return 8, 40
+	return 8, 24
 }
 
 // An organization that creates operations continuously does not delay those of others.
