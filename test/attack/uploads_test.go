@@ -47,7 +47,7 @@ func TestBombs_UploadedAreRefusedOrCountedWithinBounds(t *testing.T) {
 	watcher := bystand(t)
 	memory := follow(t, target.facade)
 	size := inForm(4<<20, 48<<20)
-	all := append(sarifBombs(),
+	all := append(bombsAt(throughUpload),
 		bomb{"gzip in gzip", func(n int) string { return apiclient.Gzip(strings.Repeat(" ", n)) }, "not JSON"},
 		bomb{"a thousand times as much", func(int) string { return strings.Repeat(" ", 200<<20) }, "larger than 64 MiB"},
 		bomb{"gzip of gzip of gzip", func(int) string { return apiclient.Gzip(apiclient.Gzip(strings.Repeat(" ", 20<<20))) }, "not JSON"},
