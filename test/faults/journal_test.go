@@ -29,9 +29,7 @@ type journal struct {
 	floors map[string]int
 	// acknowledged counts the acknowledged operations of all phases, by sort.
 	acknowledged map[string]int
-	// imports counts the acknowledged imports.
-	imports int
-	// failedImports are the errors of the others.
+	// failedImports are the errors of imports that were not acknowledged.
 	failedImports []error
 }
 
@@ -71,6 +69,17 @@ func (j *journal) count(what string) {
 	j.mutex.Lock()
 	defer j.mutex.Unlock()
 	j.acknowledged[what]++
+}
+
+// imported records how an import ended.
+func (j *journal) imported(err error) {
+	if err == nil {
+		j.count("imports")
+		return
+	}
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	j.failedImports = append(j.failedImports, err)
 }
 
 // counted returns how many operations of that sort were acknowledged over all phases.

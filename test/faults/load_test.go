@@ -48,8 +48,8 @@ type load struct {
 	working sync.WaitGroup
 }
 
-// work starts the load of a phase. With imports the importer takes part.
-func (s *trial) work(phase int, imports bool) *load {
+// work starts the load of a phase.
+func (s *trial) work(phase int) *load {
 	ctx, end := context.WithCancel(s.t.Context())
 	l := &load{s: s, end: end}
 	for i := range restCallers {
@@ -63,9 +63,7 @@ func (s *trial) work(phase int, imports bool) *load {
 	l.working.Go(func() { s.changePolicy(ctx) })
 	l.working.Go(func() { s.readKubectls(ctx) })
 	l.working.Go(func() { s.walk(ctx) })
-	if imports {
-		l.working.Go(func() { s.importAlternately(ctx) })
-	}
+	l.working.Go(func() { s.importAlternately(ctx) })
 	return l
 }
 
@@ -279,15 +277,7 @@ func (s *trial) checkWalk(seen map[string]int) {
 func (s *trial) importAlternately(ctx context.Context) {
 	for n := 0; harness.Pause(ctx, importPause); n++ {
 		scan := []string{s.part, s.whole}[n%2]
-		err := s.importScan(context.WithoutCancel(ctx), scan)
-		s.journal.mutex.Lock()
-		if err == nil {
-			s.journal.imports++
-			s.journal.acknowledged["imports"]++
-		} else {
-			s.journal.failedImports = append(s.journal.failedImports, err)
-		}
-		s.journal.mutex.Unlock()
+		s.journal.imported(s.importScan(context.WithoutCancel(ctx), scan))
 	}
 }
 

@@ -67,13 +67,13 @@ func (m *monitor) stop() {
 	m.working.Wait()
 }
 
-// begin begins a phase.
-func (m *monitor) begin(name string) *observed {
+// begin begins a phase. The index of the first one is 1.
+func (m *monitor) begin(name string) (phase *observed, index int) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	phase := &observed{name: name}
+	phase = &observed{name: name}
 	m.phases = append(m.phases, phase)
-	return phase
+	return phase, len(m.phases)
 }
 
 // seen returns the observations of a phase so far.

@@ -42,10 +42,10 @@ func short(d time.Duration) string { return d.Round(10 * time.Millisecond).Strin
 // returns when its cause is gone.
 func (s *trial) phase(name string, fault func()) outcome {
 	s.t.Helper()
-	out, watched := outcome{name: name}, s.monitor.begin(name)
-	index := s.monitor.index()
+	out := outcome{name: name}
+	watched, index := s.monitor.begin(name)
 	initial := s.comments()
-	l := s.work(index, true)
+	l := s.work(index)
 	func() {
 		defer l.stop() // a fault may end the test
 		s.awaitProgress(warmUp)
@@ -58,12 +58,6 @@ func (s *trial) phase(name string, fault func()) outcome {
 	out.observed = s.monitor.seen(watched)
 	s.t.Log(out)
 	return out
-}
-
-func (m *monitor) index() int {
-	m.mutex.Lock()
-	defer m.mutex.Unlock()
-	return len(m.phases)
 }
 
 // comments returns the comments of the findings that REST writes, once everything has settled.
