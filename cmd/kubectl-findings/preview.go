@@ -154,8 +154,8 @@ func asSelected(entry *rules.Entry) *v1alpha1.Finding {
 	return f
 }
 
-// readToPreview returns a finding. It returns nil for one that no longer exists, which it counts, and for one that cannot
-// be decoded, which it warns about.
+// readToPreview returns a finding. It returns nil for one that no longer exists, which it counts, and for one that
+// cannot be decoded, which it warns about.
 func (w *operating) readToPreview(ctx context.Context, name string) (*v1alpha1.Finding, error) {
 	item := unstructured.Unstructured{}
 	item.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Finding"))
