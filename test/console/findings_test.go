@@ -424,7 +424,7 @@ func TestADecisionThatCameTooLateChangesNothingAndSaysWhoWasFaster(t *testing.T)
 	slow.clicks("#panel .news-of")
 	slow.sees(strings.Replace(withdrawn, "open", "muted", 1) + "'Not sent.'") // nobody has chosen to withdraw
 	slow.do(chromedp.SetValue("#this-status", "active"))
-	o.decides(bob, "f-0000", `{"user_status":"muted","reason":"duplicate","expires_at":"2099-05-04T23:59:59Z"}`)
+	o.decides(bob, "f-0000", `{"user_status":"muted","reason":"duplicate","expires_at":"2099-05-04T15:00:00Z"}`)
 	slow.clicks("#panel .news-of")
 	slow.reads("#panel", "Muted by apikey/bob")
 	slow.sees("document.querySelector('#this-status').value === 'active' && " +
@@ -434,10 +434,12 @@ func TestADecisionThatCameTooLateChangesNothingAndSaysWhoWasFaster(t *testing.T)
 	const one = "document.querySelector('#decision').open && " +
 		"document.querySelector('#one-reason').value + document.querySelector('#one-until').value === "
 	beside.sees(one + "'duplicate2099-05-04'") // those of the mute in force
+	beside.reads("#decision", "Until (15:00 UTC; another day: until its end)")
 	o.decides(bob, "f-0000", `{"user_status":"open"}`)
 	slow.goes("/console/findings")
 	slow.presses("j", "m")
 	slow.sees(one + "''")
+	slow.reads("#decision", "Until (end of the day, UTC)")
 	o.decides(bob, "f-0000", `{"user_status":"muted","reason":"duplicate","expires_at":"2099-05-04T23:59:59Z"}`)
 	slow.presses(kb.Enter)
 	slow.reads("#messages", "apikey/bob was faster")

@@ -293,7 +293,7 @@ func Fields(prefix string, filled Decision, needsReason bool) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var15 string
-		templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinStringErrs(filled.untilLabel())
+		templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinStringErrs(filled.UntilLabel())
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `decision/fields.templ`, Line: 53, Col: 56}
 		}

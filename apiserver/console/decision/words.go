@@ -65,9 +65,9 @@ func (d Decision) Until() string {
 	return d.ExpiresAt.UTC().Add(-time.Second).Format(time.DateOnly)
 }
 
-// untilLabel returns the label of the field with that day. A decision that ends at another time keeps it while the day
+// UntilLabel returns the label of the field with that day. A decision that ends at another time keeps it while the day
 // stays the same.
-func (d Decision) untilLabel() string {
+func (d Decision) UntilLabel() string {
 	if d.ExpiresAt == nil || d.ExpiresAt.UTC().Add(-time.Second).Format("15:04") == "23:59" {
 		return "Until (end of the day, UTC)"
 	}

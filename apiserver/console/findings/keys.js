@@ -29,6 +29,9 @@ function decideBy(status) {
   else decide(idOf(row), new URLSearchParams({ user_status: status }), basisOf(idOf(row), row.dataset.seen));
 }
 
+/** The label of the end where no mute is in force. */
+const untilLabel = find('label[for="one-until"]', HTMLLabelElement)?.textContent ?? "";
+
 /** Asks for the reason, the end and the comment. The form begins with those of a mute in force, and with what was typed
  * before a refusal; an empty comment leaves the old one.
  * @param {HTMLElement} row */
@@ -39,9 +42,11 @@ function askWhy(row) {
   form.querySelector(".missing")?.replaceChildren();
   const basis = basisOf(idOf(row), row.dataset.seen);
   const { stands, reason = "", until = "" } = row.dataset;
+  const isMuted = stands?.endsWith(" muted");
+  const endLabel = (isMuted && row.dataset.untilLabel) || untilLabel;
+  find('label[for="one-until"]', HTMLLabelElement)?.replaceChildren(endLabel);
   find("#decision-title", HTMLHeadingElement)?.replaceChildren(`Decide: ${titleOf(row)?.textContent ?? idOf(row)}`);
   // Where no mute is in force, the choice to mute is the person's, with the reason and the end also if they stay empty.
-  const isMuted = stands?.endsWith(" muted");
   const before = isMuted ? { user_status: "muted", reason, until } : { user_status: "", reason: "", until: "" };
   fillAsUnchanged(form, new URLSearchParams({ ...before, comments: "" }));
   fill(form, new URLSearchParams({ user_status: "muted" }));
