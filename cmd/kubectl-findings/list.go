@@ -54,6 +54,12 @@ const listExample = `  # Open and serious findings of a project
   # In all organizations
   kubectl findings list -A --severity high -o wide`
 
+// errNamesOfSeveral is returned because a finding's name does not depend on the organization: another command would
+// look for these names in one organization, and may find others of the same name there.
+var errNamesOfSeveral = errors.New("-o name cannot be used with --all-namespaces, because findings of several " +
+	"organizations can have the same name: choose one organization with --organization, or print both with " +
+	`-o jsonpath='{range .items[*]}{.metadata.namespace} {.metadata.name}{"\n"}{end}'`)
+
 type listOptions struct {
 	cli
 
@@ -152,6 +158,9 @@ func (o *listOptions) validate() error {
 	}
 	if _, known := sortings[o.sortBy]; !known && o.sortBy != "" {
 		return fmt.Errorf("--sort-by is %q and must be %s", o.sortBy, alternatives(sortNames()))
+	}
+	if o.allOrganizations && o.output.names() {
+		return errNamesOfSeveral
 	}
 	return o.output.check()
 }

@@ -252,6 +252,8 @@ func TestAnotherOrganizationAndAllOfThem(t *testing.T) {
 	a := one.administrator().findings("list", "-A", "--class", "CWE-all").Wants("NAMESPACE", one.namespace, "f-one", other.namespace, "f-other")
 	harness.Same(t, "lines", 3, strings.Count(a.Stdout, "\n"))
 	one.administrator().findings("list", "--organization", other.name).Wants("f-other")
+	// The name depends on the scan alone, and says nothing about the organization to the next command of a script.
+	one.administrator().findings("list", "-A", "-o", "name").Fails("can have the same name", "--organization", "{.metadata.namespace} {.metadata.name}")
 	viewer := one.member(testenv.Viewer)
 	viewer.findings("list", "-A").Fails("forbidden", "ClusterRoleBinding", "--organization")
 	viewer.findings("list", "--organization", other.name).Fails("forbidden", "findings-viewer", "--clusterrole=findings-viewer")

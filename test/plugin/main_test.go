@@ -171,6 +171,6 @@ func (p *person) findings(arguments ...string) *harness.Outcome {
 // lists returns the names of the findings that the command list prints with these flags.
 func (p *person) lists(flags string) string {
 	p.Helper()
-	a := p.findings(append([]string{"list", "-o", "name"}, strings.Fields(flags)...)...).Wants()
-	return strings.ReplaceAll(strings.Join(strings.Fields(a.Stdout), " "), "finding.appsec.dev/", "")
+	names := []string{"list", "-o", "jsonpath={.items[*].metadata.name}"}
+	return p.findings(append(names, strings.Fields(flags)...)...).Wants().Stdout
 }
