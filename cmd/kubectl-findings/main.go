@@ -29,25 +29,38 @@ func main() {
 		signals = append(signals, syscall.SIGHUP)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), signals...)
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, os.Interrupt)
 	// The first signal stops the command gracefully, a second one at once. A closed terminal is an exception: the kernel
 	// and the shell each send a SIGHUP.
 	context.AfterFunc(ctx, func() {
 		signal.Ignore(syscall.SIGHUP)
 		stop()
+		signal.Stop(interrupts)
 	})
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
-	err := flagerror.Execute(ctx, newRootCommand(streams))
+	status := exitStatus(flagerror.Execute(ctx, newRootCommand(streams)))
+	signal.Reset(os.Interrupt) // it returns after one that is being delivered
+	if len(interrupts) > 0 {
+		interruptSelf()
+	}
+	os.Exit(status)
+}
+
+// exitStatus returns the status for the error of the command, which it prints.
+func exitStatus(err error) int {
+	if err == nil {
+		return 0
+	}
 	if isClosedPipe(err) {
-		os.Exit(exitClosedPipe)
+		return exitClosedPipe
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "error:", printableLines(err.Error()))
-		if stack := safely.Stack(err); stack != "" {
-			fmt.Fprintln(os.Stderr, stack)
-		}
-		if _, failed := errors.AsType[*gateError](err); failed {
-			os.Exit(exitGateFailed)
-		}
-		os.Exit(1)
+	fmt.Fprintln(os.Stderr, "error:", printableLines(err.Error()))
+	if stack := safely.Stack(err); stack != "" {
+		fmt.Fprintln(os.Stderr, stack)
 	}
+	if _, failed := errors.AsType[*gateError](err); failed {
+		return exitGateFailed
+	}
+	return 1
 }

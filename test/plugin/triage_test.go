@@ -18,6 +18,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/needs"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -265,6 +266,17 @@ func TestTheAnswerIsNoUnlessItIsYes(t *testing.T) {
 }
 
 // A finding that is deleted meanwhile is reported as a separate failure.
+// A shell ends a loop only if the command in it has ended by the signal itself.
+func TestCtrlCEndsTheLoopOfAShell(t *testing.T) {
+	o := newOrganization(t, "terminal-loop").withMany(3)
+	triager := o.member(testenv.Triager)
+	loop := exec.CommandContext(t.Context(), needs.Program(t, "bash", "bash"), "-c",
+		"for severity in low medium; do kubectl-findings triage --severity $severity --mute; done; echo next command")
+	screen := triager.onTerminal(triager.equip(loop), "\x03")
+	harness.Contains(t, "the terminal", screen, "Mute 3 findings", "interrupted; nothing was written")
+	harness.Lacks(t, "the terminal", screen, "nothing matches the filters", "next command")
+}
+
 func TestAFindingThatGoesIsNamed(t *testing.T) {
 	o := newOrganization(t, "gone").withMany(3)
 	g := beforeCommit(func() {
