@@ -92,7 +92,12 @@ func (s *session) nextWhenForbidden(n need) string {
 	if outside := s.outsideOrganizations(); outside != nil { // a role would not help there
 		return outside.Error()
 	}
-	return fmt.Sprintf("To %s you need the ClusterRole %s in namespace %s. An administrator grants it:\n"+
+	question := ""
+	if name, twice := strings.CutPrefix(s.namespace, v1alpha1.NamespacePrefix+v1alpha1.NamespacePrefix); twice {
+		question = fmt.Sprintf("Did you mean --organization %s? It takes the name without %s.\n", name,
+			v1alpha1.NamespacePrefix)
+	}
+	return question + fmt.Sprintf("To %s you need the ClusterRole %s in namespace %s. An administrator grants it:\n"+
 		"  kubectl create rolebinding NAME -n %s --clusterrole=%s --user=YOU",
 		n.what, n.role, s.namespace, s.namespace, n.role)
 }

@@ -108,6 +108,16 @@ func TestARoleIsAdvisedOnlyWhereItHelps(t *testing.T) {
 	}
 }
 
+// Who may read no namespace is not told that this one does not exist.
+func TestANamespaceGivenAsAnOrganizationIsQuestioned(t *testing.T) {
+	refused := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no access"))
+	for namespace, asked := range map[string]bool{"org-org-acme": true, "org-acme": false} {
+		err := (&session{namespace: namespace}).explain(refused, need{what: "list findings", role: roleViewer})
+		harness.Same(t, namespace+": "+err.Error(), asked,
+			strings.Contains(err.Error(), "\nDid you mean --organization acme? It takes the name without org-.\nTo list"))
+	}
+}
+
 func TestAFullQuotaIsExplainedOnce(t *testing.T) {
 	const advice = "delete what is no longer needed, or"
 	full := apierrors.NewForbidden(schema.GroupResource{}, "reopen-1", errors.New("exceeded quota: findings-quota"))
