@@ -160,8 +160,9 @@ func (w *operating) discard(ctx context.Context, mayBeCommitted bool) error {
 	case unsure:
 		return w.errUnknown(err)
 	}
-	return fmt.Errorf("the operation %s, which is not committed, may be left behind: it could not be deleted: %w",
-		w.name, err)
+	return fmt.Errorf("the operation %s, which is not committed, may be left behind: it could not be deleted: %w\n"+
+		"It decides nothing, and is removed after a day; to delete it at once: %s",
+		w.name, err, w.session.command("delete", "triageoperation", w.name))
 }
 
 // commit commits the operation that was shown, and not another one that has been created under its name since.
@@ -263,6 +264,8 @@ func (w *operating) propose(ctx context.Context) (agreed bool, err error) {
 			err = fmt.Errorf("%w\nNothing was decided: try again, or raise --timeout", err)
 		case kube.IsNotFound(err):
 			err = undecided(err)
+		default:
+			err = w.session.explain(err, w.need(w.name))
 		}
 		return false, err
 	}

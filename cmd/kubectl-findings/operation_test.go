@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -68,6 +69,16 @@ func TestOnlyWhatNobodyHasCommittedIsDiscarded(t *testing.T) {
 			t.Errorf("%s: it is gone: %t", reason, gone)
 		}
 	}
+}
+
+// As when the token expires while the user is asked.
+func TestAnOperationThatCannotBeReadSaysWhatToDo(t *testing.T) {
+	w := waiting(apierrors.NewUnauthorized("Unauthorized"))
+	w.session.config = &rest.Config{Host: "https://here"}
+	_, err := w.propose(t.Context())
+	harness.ErrorContains(t, "the preview", err, "operation mute: Unauthorized\nThe API server https://here does not accept these credentials: log in again")
+	harness.ErrorContains(t, "the deletion", w.discard(t.Context(), false), "may be left behind",
+		"It decides nothing, and is removed after a day; to delete it at once: kubectl delete triageoperation mute -n org-acme")
 }
 
 func TestAnotherOperationOfTheNameIsNotDiscarded(t *testing.T) {
