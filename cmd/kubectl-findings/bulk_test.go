@@ -21,6 +21,15 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
+// It counts what was tried, and an outage or a dry run writes nothing.
+func TestTheProgressClaimsNoWrites(t *testing.T) {
+	var says strings.Builder
+	p := newProgress(&says, false, "findings")
+	p.printed = time.Now().Add(-plainInterval)
+	p.at(416, 2000)
+	harness.Same(t, "standard error", "processed: 416 of 2000 findings\n", says.String())
+}
+
 func TestForEachIsBoundedAndStops(t *testing.T) {
 	const n, concurrency, stopAt = 200, 4, 50
 	ctx, stop := context.WithCancel(t.Context())

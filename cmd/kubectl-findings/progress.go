@@ -44,12 +44,12 @@ func (p *progress) at(done, total int) {
 	case p.terminal:
 		if p.bar == nil || done == 0 {
 			p.bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(p.out), progressbar.OptionShowCount(),
-				progressbar.OptionSetDescription("writing "+p.what), progressbar.OptionClearOnFinish())
+				progressbar.OptionSetDescription("processing "+p.what), progressbar.OptionClearOnFinish())
 		}
 		_ = p.bar.Set(done) // a failure to draw the bar is ignored
 	case time.Since(p.printed) >= plainInterval:
 		p.printed = time.Now()
-		fmt.Fprintf(p.out, "written: %d of %d %s\n", done, total, p.what)
+		fmt.Fprintf(p.out, "processed: %d of %d %s\n", done, total, p.what)
 	}
 }
 
