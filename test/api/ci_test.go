@@ -395,7 +395,7 @@ func TestTheScriptForCISaysWhatHappened(t *testing.T) {
 	}
 	j.env["FINDINGS_API_KEY"] = "none"
 	j.env["FINDINGS_URL"] = strings.Replace(j.env["FINDINGS_URL"], "//", "//bot:secret@", 1)
-	if out, status := script(sarif("one")); status != 1 || !strings.Contains(out, "the service at "+facade.Address()+" answered 401") {
+	if out, status := script(sarif("one")); status != 1 || !strings.Contains(out, "the service at "+facade.Address()+" answered 401 (has the key expired?)") {
 		t.Errorf("a key that is none: status %d, printed %s", status, out)
 	}
 	j.env["REPOSITORY"] = "acme/repo"
