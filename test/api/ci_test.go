@@ -127,14 +127,15 @@ func onGitHub(t *testing.T) recipe {
 	return r
 }
 
-// Results of an older commit that arrive last would replace those of a newer one. On GitHub, workflows of the same group
-// cancel each other. GitLab by default cancels nothing once a job that is not interruptible has begun.
-func TestRecipesCancelTheJobOfAnOlderCommit(t *testing.T) {
+// Results of an older commit that arrive last would replace those of a newer one, and if each commit cancels the job of
+// the branch, a branch with many commits is never imported. On GitHub, workflows of the same group cancel each other.
+// GitLab by default cancels nothing once a job that is not interruptible has begun.
+func TestRecipesRunOneJobAtATime(t *testing.T) {
 	for _, c := range []struct{ name, language, want string }{
-		{"GitHub Actions", "yaml", "concurrency:\n  group: ${{ github.workflow_ref }}-${{ github.ref }}\n  cancel-in-progress: true\n"},
+		{"GitHub Actions", "yaml", "concurrency:\n  group: ${{ github.workflow_ref }}-${{ github.ref }}\n  cancel-in-progress: ${{ github.event_name == 'pull_request' }}\n"},
 		{"GitLab CI", "yaml", "  interruptible: true\n"},
 		{"GitLab CI", "yaml", "workflow:\n  auto_cancel:\n    on_new_commit: interruptible\n"},
-		{"Jenkins", "groovy", "  options { disableConcurrentBuilds(abortPrevious: true) }\n"},
+		{"Jenkins", "groovy", "  options { disableConcurrentBuilds(abortPrevious: env.CHANGE_ID != null) }\n"},
 	} {
 		harness.Contains(t, "the recipe for "+c.name, section(t, c.name, c.language), c.want)
 	}
