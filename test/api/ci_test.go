@@ -141,6 +141,12 @@ func TestRecipesRunOneJobAtATime(t *testing.T) {
 	}
 }
 
+// GitHub shows a job that is skipped as passed: no event without a pull request, such as a schedule, may skip it.
+func TestTheRecipeForGitHubSkipsOnlyPullRequests(t *testing.T) {
+	harness.Contains(t, "the recipe", section(t, "GitHub Actions", "yaml"),
+		"    if: >-\n      !github.event.pull_request ||\n      github.event.pull_request.head.repo.full_name == github.repository && ")
+}
+
 // A scanner that crashes, or writes no file without results, leaves that of the last build.
 func TestRecipesUploadNoOlderFile(t *testing.T) {
 	for name, recipe := range map[string]func(*testing.T) recipe{
