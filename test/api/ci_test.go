@@ -141,6 +141,17 @@ func TestRecipesRunOneJobAtATime(t *testing.T) {
 	}
 }
 
+// The base is that of the scan branch, whichever branch the pull request is for.
+func TestRecipesReviewOnlyPullRequestsIntoTheScanBranch(t *testing.T) {
+	for _, c := range []struct{ name, language, want string }{
+		{"GitHub Actions", "yaml", "\n  pull_request:\n    branches: [main]\n"},
+		{"GitLab CI", "yaml", "  - if: $CI_MERGE_REQUEST_TARGET_BRANCH_NAME == $CI_DEFAULT_BRANCH\n    - if: $CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH\n"},
+		{"Jenkins", "groovy", "changeRequest(target: 'main')"},
+	} {
+		harness.Contains(t, "the recipe for "+c.name, section(t, c.name, c.language), c.want)
+	}
+}
+
 // GitHub shows a job that is skipped as passed: no event without a pull request, such as a schedule, may skip it.
 func TestTheRecipeForGitHubSkipsOnlyPullRequests(t *testing.T) {
 	harness.Contains(t, "the recipe", section(t, "GitHub Actions", "yaml"),
