@@ -182,6 +182,8 @@ func TestOnlyResultsOfItsBranchAreTaken(t *testing.T) {
 		{"another than the default branch", trunk, "feature", false},
 		{"a repository without a branch", none, "feature", true},
 		{"a pull request of one without a branch", none, "refs/pull/4/merge", false},
+		{"what git answers for the branch of a detached checkout", none, "HEAD", false},
+		{"a repository that is yet to be created, from a detached checkout", nil, "HEAD", false},
 		{"a ref within the branches", none, "refs/heads/refs/pull/4/merge", false},
 		{"nothing is said", none, "", true},
 		{"a repository that is yet to be created", nil, "refs/heads/feature", true},

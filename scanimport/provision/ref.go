@@ -14,10 +14,10 @@ var commitHash = regexp.MustCompile(`^[0-9a-fA-F]{7,64}$`)
 func IsCommitHash(text string) bool { return commitHash.MatchString(text) }
 
 // Branch returns the branch that a ref names, as refs/heads/NAME or NAME. isBranch is false for other refs, such as
-// those of pull requests and tags.
+// those of pull requests and tags, and HEAD, which git reports in place of the branch of a detached checkout.
 func Branch(ref string) (name string, isBranch bool) {
 	name, _ = strings.CutPrefix(ref, "refs/heads/")
-	return name, !strings.HasPrefix(name, "refs/")
+	return name, name != "HEAD" && !strings.HasPrefix(name, "refs/")
 }
 
 // recordable returns the branch that a ref names if an import may record it as the scan branch of a repository that it
