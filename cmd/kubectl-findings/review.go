@@ -45,7 +45,7 @@ const reviewExample = `  # Record what gosec found in the head of pull request 4
 
   # In CI: a comment for the pull request, and exit status 3 if it has an issue of high severity
   kubectl findings review gosec.sarif --repository payments --project api --pr 412 --commit "$GIT_COMMIT" \
-    --format markdown --fail-on high
+    --format markdown --fail-on high > comment.md
 
   # Nothing was found, and the scanner wrote no file
   kubectl findings review --clean --repository payments --pr 412 --commit "$GIT_COMMIT"

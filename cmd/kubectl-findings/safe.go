@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
 )
 
 // Runes that join letters in scripts that need them, without any other effect on the display.
@@ -14,12 +16,8 @@ const (
 	zeroWidthJoiner    = '\u200d'
 )
 
-// The commands that CI executes if a job prints them: GitHub's runner, Azure's agent and TeamCity find the first ones
-// anywhere in a line, and GitHub's runner the second one at its beginning.
-var (
-	commandAnywhere = regexp.MustCompile(`##([A-Za-z]*\[)`)
-	commandInFront  = regexp.MustCompile(`^( *)::`)
-)
+// commandInFront matches what GitHub's runner executes if a job prints it at the beginning of a line.
+var commandInFront = regexp.MustCompile(`^( *)::`)
 
 // printable returns text in a form that is safe to print on a terminal, and in the log of a CI job. Scanners quote the
 // scanned code, which may contain sequences that clear the screen, set its title, or reverse the reading direction, and
@@ -42,8 +40,7 @@ func printable(text string) string {
 			b.WriteRune(r)
 		}
 	}
-	out := commandAnywhere.ReplaceAllString(b.String(), `#\x23$1`)
-	return commandInFront.ReplaceAllString(out, `$1:\x3a`)
+	return commandInFront.ReplaceAllString(importer.WithoutCommands(b.String()), `$1:\x3a`)
 }
 
 // printableLines returns text of several lines, each in the form of printable.

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -118,3 +119,9 @@ func line(s string) string {
 
 // OneLine returns the first non-blank line of a text, cut to the limit.
 func OneLine(s string, limit int) string { return cut(line(s), limit) }
+
+// ciCommand matches what GitHub's runner, Azure's agent and TeamCity execute if a job prints it, anywhere in a line.
+var ciCommand = regexp.MustCompile(`##([A-Za-z]*\[)`)
+
+// WithoutCommands returns a text with those commands of CI systems broken up that stand anywhere in a line.
+func WithoutCommands(s string) string { return ciCommand.ReplaceAllString(s, `#\x23$1`) }

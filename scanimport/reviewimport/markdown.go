@@ -116,7 +116,7 @@ func in(place string) string {
 
 // code formats text from a file as code, without links, HTML and mentions, because the author of the pull request may
 // have written it. Format characters, such as those that reverse the reading direction, become escapes, including the
-// joiners that some scripts and emoji need.
+// joiners that some scripts and emoji need. A job may print the comment, so commands of CI systems are broken up.
 func code(text string, limit int) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -129,5 +129,5 @@ func code(text string, limit int) string {
 			b.WriteRune(r)
 		}
 	}
-	return "`" + importer.OneLine(b.String(), limit) + "`"
+	return "`" + importer.OneLine(importer.WithoutCommands(b.String()), limit) + "`"
 }

@@ -36,7 +36,7 @@ func TestMarkdownOfAReview(t *testing.T) {
 
 // Whoever opens a pull request may control the texts that a scanner reports for it.
 func TestMarkdownShowsTheTextsOfAFileAsTexts(t *testing.T) {
-	const evil = "` @everyone <img src=x> [here](https://example.com) \u202e\u00ad\U000e0041`\n# owned\n"
+	const evil = "` @everyone <img src=x> [here](https://example.com) \u202e\u00ad\U000e0041 ##vso[task.complete]`\n# owned\n"
 	s := &Summary{Open: 1, Commit: evil, Issues: []Issue{{Title: evil, Place: evil}}, Base: &BaseSummary{Unscanned: []string{evil}},
 		fromScanners: []string{evil}, Skipped: 1, SkippedBecause: map[string]int{evil: 1}}
 	for line := range strings.Lines(string(s.Markdown())) {
@@ -45,6 +45,9 @@ func TestMarkdownShowsTheTextsOfAFileAsTexts(t *testing.T) {
 		}
 		if strings.ContainsFunc(line, func(r rune) bool { return unicode.Is(unicode.Cf, r) }) {
 			t.Errorf("a text hides characters, or reverses the reading direction: %q", line)
+		}
+		if strings.Contains(line, "##vso[") {
+			t.Errorf("a text is a command for the CI that prints the comment: %q", line)
 		}
 		for i, part := range strings.Split(line, "`") {
 			if i%2 == 0 && strings.ContainsAny(part, "@<[") {
