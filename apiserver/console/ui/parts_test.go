@@ -43,6 +43,22 @@ func TestProseHoldsNoScript(t *testing.T) {
 	harness.Lacks(t, "the text", html, "<script", "javascript:", "<img")
 }
 
+// Most scanners write plain text, and what looks like a tag may be the evidence.
+func TestWhatLooksLikeATagIsShown(t *testing.T) {
+	for text, want := range map[string]string{
+		"Evidence: </web-app>":                      "<p>Evidence: &lt;/web-app&gt;</p>",
+		"Evidence: <title>Google</title>":           "<p>Evidence: &lt;title&gt;Google&lt;/title&gt;</p>",
+		"<title></title> must not be empty":         "<p>&lt;title&gt;&lt;/title&gt; must not be empty</p>",
+		"<script>alert(1)\n\n# What to do\n\n*Fix*": "<p>&lt;script&gt;alert(1)</p>\n<h3>What to do</h3>\n<p><em>Fix</em></p>",
+		"a <!-- b --> <?c?> <!D> <![CDATA[e]]>":     "<p>a &lt;!-- b --&gt; &lt;?c?&gt; &lt;!D&gt; &lt;![CDATA[e]]&gt;</p>",
+		"`<b>` &lt;i&gt;":                           "<p><code>&lt;b&gt;</code> &lt;i&gt;</p>",
+		"<https://a.example/>":                      `<p><a href="https://a.example/" rel="nofollow noreferrer">https://a.example/</a></p>`,
+		"|a|\n|-|\n|List<String>|":                  "<td>List&lt;String&gt;</td>",
+	} {
+		harness.Contains(t, text, new(Texts).prose(text, 3), want)
+	}
+}
+
 func TestASmallTextCannotBecomeALargePage(t *testing.T) {
 	const end = "R&D"
 	for name, text := range map[string]string{

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,14 +13,16 @@ import (
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
 )
 
-// Text from scanners is hostile: raw HTML in Markdown is dropped, and the result goes through a sanitiser that only
-// allows text, lists, tables, code and links.
+// Text from scanners is hostile: its tags are shown as text, and the result goes through a sanitiser that only allows
+// text, lists, tables, code and links.
 var (
-	markdown      = goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.Linkify))
-	withoutTables = goldmark.New(goldmark.WithExtensions(extension.Strikethrough, extension.Linkify))
+	markdown      = newMarkdown(extension.Table, extension.Strikethrough, extension.Linkify)
+	withoutTables = newMarkdown(extension.Strikethrough, extension.Linkify)
 	sanitiser     = newSanitiser()
 )
 
@@ -44,6 +47,19 @@ var tooDeep = regexp.MustCompile(fmt.Sprintf(`(?m)^(?:[ \t]*(?:>|(?:[-+*]|\d{1,9
 
 // rendering is held while a text is rendered: hostile texts occupy one CPU, however many pages show them.
 var rendering = make(chan struct{}, 1)
+
+// newMarkdown returns Markdown without HTML. Most texts are not written as Markdown, and what looks like a tag in them is
+// the evidence, a type or a placeholder, which would vanish.
+func newMarkdown(extensions ...goldmark.Extender) goldmark.Markdown {
+	ofHTML := func(p util.PrioritizedValue) bool {
+		return p.Value == parser.NewHTMLBlockParser() || p.Value == parser.NewRawHTMLParser()
+	}
+	return goldmark.New(goldmark.WithExtensions(extensions...), goldmark.WithParser(parser.NewParser(
+		parser.WithBlockParsers(slices.DeleteFunc(parser.DefaultBlockParsers(), ofHTML)...),
+		parser.WithInlineParsers(slices.DeleteFunc(parser.DefaultInlineParsers(), ofHTML)...),
+		parser.WithParagraphTransformers(parser.DefaultParagraphTransformers()...),
+	)))
+}
 
 func newSanitiser() *bluemonday.Policy {
 	p := bluemonday.NewPolicy()
