@@ -15,12 +15,19 @@ var unfinished = []string{
 	"If it fails in the same way, read the job's log, or tell whoever runs the service.",
 }
 
+// rescan is the advice for a tool that did not finish.
+var rescan = []string{
+	"Have the scanner run to its end and report everything.",
+	"Import the file that it then writes. " + stays,
+}
+
 // advice for scans that failed, selected by words of the message. It names flags and parameters, as does the message;
 // one that was stored earlier names only flags.
 var advice = []struct {
 	says  string
 	steps []string
 }{
+	{"did not cover everything", rescan}, // the message quotes the tool, so this one is the first
 	{"more than half", []string{
 		"Check that the scanner covered everything. With a wrong folder or configuration it finds little, and all " +
 			"that it missed would be closed.",
@@ -50,10 +57,20 @@ var advice = []struct {
 	{"stopped before its end", unfinished},
 }
 
+// incomplete reports whether the import succeeded, but closed nothing because the tool did not finish. The message then
+// quotes the tool.
+func incomplete(s client.Scan) bool {
+	return status(s) == client.ScanStatusFailed && !strings.HasPrefix(s.Message, "the import failed: ") &&
+		strings.Contains(s.Message, "nothing was closed: ")
+}
+
 // next returns the steps to take after a scan that failed.
 func next(s client.Scan) []string {
 	if status(s) != client.ScanStatusFailed {
 		return nil
+	}
+	if incomplete(s) {
+		return rescan
 	}
 	for _, a := range advice {
 		if strings.Contains(s.Message, a.says) {

@@ -111,8 +111,11 @@ func findings(s client.Scan) string {
 }
 
 // remarks returns the importer's message for a completed scan, without the skipped results, which the page shows
-// separately.
+// separately. The page shows the whole message of a failed scan.
 func remarks(s client.Scan) string {
+	if status(s) == client.ScanStatusFailed {
+		return ""
+	}
 	parts := strings.Split(s.Message, "; ")
 	for _, skip := range s.SkippedBecause {
 		known := strconv.Itoa(int(skip.Count)) + " skipped: " + skip.Reason
@@ -123,7 +126,7 @@ func remarks(s client.Scan) string {
 
 // refused reports whether the importer refused the scan, which a user may override.
 func refused(s client.Scan) bool {
-	return status(s) == client.ScanStatusFailed && strings.Contains(s.Message, "--force")
+	return slices.ContainsFunc(next(s), func(step string) bool { return strings.Contains(step, "--force") })
 }
 
 // state returns the scan's state in one word.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 	"github.com/appsec-dev/findings-operator/client"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/pagetest"
@@ -37,6 +38,12 @@ const (
 	missing = "the import failed: the repository shop has no project: create one"
 	stopped = "the import failed: stopped before its end (context canceled): import again, what is already " +
 		"written is kept"
+	// Both quote the tool.
+	incompleteScan = "2 skipped: kind is pass; nothing was closed: the file, run 0: the tool reports an error (npm ERR! more " +
+		"than half failed, retry this command with --force, or with --analysis)"
+	incompleteReview = "the import failed: nothing was recorded, because npm did not cover everything (the tool reports an " +
+		"error: retry this command with --force, or with --analysis): issues that are missing would count as resolved. Have " +
+		"it report everything, then review again"
 	killed  = "The import has died: it no longer renews its Lease \"import-1\". Run the same import again to finish it."
 	overdue = "No end was recorded within an hour of the start: the import has died. Scan again."
 )
@@ -65,6 +72,8 @@ func TestAFailedScanComesWithWhatToDo(t *testing.T) {
 		{"the import was stopped", stopped, "Import the same file again", "failed"},
 		{"the import was killed", killed, "Import the same file again", "failed"},
 		{"nobody recorded an end", overdue, "Import the same file again", "failed"},
+		{"the tool did not finish", incompleteScan, "Have the scanner run to its end", "failed"},
+		{"the tool did not finish for a pull request", incompleteReview, "Have the scanner run to its end", "failed"},
 		{"nobody knows why", "", "Fix what the message names", "failed"},
 	} {
 		s := scan(client.ScanStatusFailed, tc.message)
@@ -77,6 +86,19 @@ func TestAFailedScanComesWithWhatToDo(t *testing.T) {
 		if steps := next(scan(status, closing)); len(steps) > 0 {
 			t.Errorf("a scan that is %s asks for %q", status, steps)
 		}
+	}
+}
+
+// The import of an incomplete run succeeds: it stores the results, and closes nothing.
+func TestAScanWhoseToolDidNotFinishShowsWhatWasStored(t *testing.T) {
+	for message, stored := range map[string]bool{incompleteScan: true, incompleteReview: false, stopped: false} {
+		s := scan(client.ScanStatusFailed, message)
+		s.Progress = client.ScanProgress{Done: 3, Total: 3}
+		text := pagetest.Text(t, scanPage(s))
+		if strings.Contains(text, "Outcome") != stored || strings.Contains(text, "Before it failed") == stored {
+			t.Errorf("%s: %s", message, text)
+		}
+		harness.Same(t, "times that the message is shown", 1, strings.Count(text, ui.Sentence(message)))
 	}
 }
 
