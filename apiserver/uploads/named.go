@@ -53,6 +53,7 @@ func notFound(fullName string, facts provision.Facts, repositories []v1alpha1.Re
 	if elsewhere < 0 { // removed or renamed since the request was checked
 		return problem.NotFound("repository")
 	}
-	return &importer.RefusedError{Reason: fmt.Sprintf("the file belongs to %s, but the repository %s with that full name has another URL: "+
-		"correct its spec.url, or create the other repository", cmp.Or(facts.URL, facts.FullName), repositories[elsewhere].Name)}
+	return &importer.RefusedError{Reason: fmt.Sprintf("the file belongs to %s, but the repository %s with that full name "+
+		"has another URL: correct its spec.url, name the host that git clones from in its spec.cloneURL, or create the "+
+		"other repository", cmp.Or(facts.URL, facts.FullName), repositories[elsewhere].Name)}
 }

@@ -119,6 +119,9 @@ func parse(text string) (page *url.URL, fullName string) {
 	if !strings.Contains(fullName, "/") {
 		return nil, ""
 	}
+	if pages := pageHosts[Fold(u.Hostname())]; pages != "" {
+		page.Host = pages
+	}
 	page.Path = "/" + fullName
 	return page, fullName
 }
@@ -142,6 +145,11 @@ func providerOf(host string) string {
 
 // publicHosts are the hosts that a provider's name implies.
 var publicHosts = []string{"github.com", "gitlab.com", "bitbucket.org", "codeberg.org", "dev.azure.com"}
+
+// pageHosts are the hosts of the pages of what git clones over SSH at port 443.
+var pageHosts = map[string]string{
+	"ssh.github.com": "github.com", "altssh.gitlab.com": "gitlab.com", "altssh.bitbucket.org": "bitbucket.org",
+}
 
 // hostOf returns the host of the repository's page without the port; empty if the text is not the address of a
 // repository.

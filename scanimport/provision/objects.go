@@ -90,31 +90,42 @@ func ExistingOf(project *v1alpha1.Project) Existing {
 	return existing
 }
 
-// elsewhere reports whether the repository is known to be on another site than the facts.
-func elsewhere(r *v1alpha1.RepositorySpec, facts Facts) bool {
+// isOn reports whether the repository may be on the site of the facts.
+func isOn(r *v1alpha1.RepositorySpec, facts Facts) bool {
 	known, given := hostOf(r.URL), hostOf(facts.URL)
 	if known != "" && given != "" {
-		return known != given
+		return known == given
 	}
-	return facts.Provider != "" && r.Provider != "" && Fold(facts.Provider) != Fold(r.Provider)
+	return facts.Provider == "" || r.Provider == "" || Fold(facts.Provider) == Fold(r.Provider)
+}
+
+// isClonedFrom reports whether git clones the repository from the host of the facts, which may serve SSH alone.
+func isClonedFrom(r *v1alpha1.RepositorySpec, facts Facts) bool {
+	host := hostOf(facts.URL)
+	return host != "" && host == hostOf(r.CloneURL)
 }
 
 // Find returns the repository of an organization that matches the facts, or nil. It compares hosts if both have an
-// address, else providers; an unknown value matches any. If several match, it returns an error for users.
+// address, else providers; an unknown value matches any. If none matches, it compares the host that git clones from. If
+// several match, it returns an error for users.
 func Find(repositories []v1alpha1.Repository, facts Facts) (*v1alpha1.Repository, error) {
-	var found *v1alpha1.Repository
-	var names []string
-	for i := range repositories {
-		r := &repositories[i]
-		if !SameName(r.Spec.FullName, facts.FullName) || elsewhere(&r.Spec, facts) {
-			continue
+	for _, matches := range []func(*v1alpha1.RepositorySpec, Facts) bool{isOn, isClonedFrom} {
+		var found *v1alpha1.Repository
+		var names []string
+		for i := range repositories {
+			r := &repositories[i]
+			if SameName(r.Spec.FullName, facts.FullName) && matches(&r.Spec, facts) {
+				found, names = r, append(names, r.Name)
+			}
 		}
-		found, names = r, append(names, r.Name)
+		switch {
+		case len(names) > 1:
+			slices.Sort(names)
+			return nil, fmt.Errorf("several repositories have the full name %s: %s", quote(facts.FullName),
+				strings.Join(names[:min(len(names), 5)], ", "))
+		case found != nil:
+			return found, nil
+		}
 	}
-	if len(names) > 1 {
-		slices.Sort(names)
-		return nil, fmt.Errorf("several repositories have the full name %s: %s", quote(facts.FullName),
-			strings.Join(names[:min(len(names), 5)], ", "))
-	}
-	return found, nil
+	return nil, nil
 }

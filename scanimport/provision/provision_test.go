@@ -9,6 +9,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
@@ -132,6 +133,7 @@ func TestFacts(t *testing.T) {
 		{"a page", "", []string{page}, whole},
 		{"what git clones", "", []string{"git@github.com:acme/payments.git"}, whole},
 		{"ssh, with its port", "", []string{"ssh://git@github.com:22/acme/payments"}, whole},
+		{"ssh over the port of HTTPS", "", []string{"ssh://git@SSH.github.com:443/acme/payments.git"}, whole},
 		{"credentials are dropped", "", []string{"https://x-access-token:ghs_secret@github.com/acme/payments.git?a=b#c"}, whole},
 		{"a token too", "", []string{"https://ghp_secret@github.com/acme/payments.git"}, whole},
 		{"the first that is one", "", []string{"file:///home/runner/work/payments", page}, whole},
@@ -246,6 +248,31 @@ func TestFindTellsSitesApart(t *testing.T) {
 	}
 	harness.Same(t, "the name, as the provider's name stands for its own site",
 		RepositoryName("gitlab", "acme/web"), RepositoryName(public.Site(), "acme/web"))
+}
+
+// An installation may have a host of its own for SSH.
+func TestARepositoryIsFoundByTheHostThatGitClonesFrom(t *testing.T) {
+	facts := Claims{URLs: []string{"ssh://git@ssh.corp.example:2222/acme/web.git"}}.Facts()
+	at := func(name, page, cloned string) v1alpha1.Repository {
+		r := *repository(name, "gitlab", "acme/web")
+		r.Spec.URL, r.Spec.CloneURL = page, cloned
+		return r
+	}
+	one := at("one", "https://git.corp.example/acme/web", "ssh://git@ssh.corp.example:2222/acme/web.git")
+	other := at("other", "https://git.other.example/acme/web", "")
+	own := at("own", "https://ssh.corp.example/acme/web", "")
+	for _, tc := range []struct {
+		reason, want string
+		repositories []v1alpha1.Repository
+	}{
+		{"the one that is cloned from that host", "one", []v1alpha1.Repository{one, other}},
+		{"the one whose page is on that host comes first", "own", []v1alpha1.Repository{one, own}},
+		{"none is on that host", "", []v1alpha1.Repository{other}},
+	} {
+		found, err := Find(tc.repositories, facts)
+		harness.NoError(t, tc.reason, err)
+		harness.Same(t, tc.reason, tc.want, ptr.Deref(found, v1alpha1.Repository{}).Name)
+	}
 }
 
 func repository(name, provider, fullName string) *v1alpha1.Repository {
