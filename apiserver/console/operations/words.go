@@ -145,12 +145,16 @@ func about(filters map[string]string) (facts []ui.Fact) {
 	return facts
 }
 
+// lists are the filters of an operation that may have several values, separated by commas.
+var lists = []string{"status", "user_status", "severity", "category"}
+
 // matching returns the address of the list with the filters, or "" if the console's list does not support them: other
 // clients may use selectors, several values of one filter, or empty values.
 func matching(filters map[string]string) string {
 	values := url.Values{}
 	for name, value := range filters {
-		if !findings.IsFilter(name) || value == "" || strings.Contains(value, ",") {
+		several := slices.Contains(lists, name) && strings.Contains(value, ",")
+		if !findings.IsFilter(name) || value == "" || several {
 			return ""
 		}
 		values.Set(name, value)

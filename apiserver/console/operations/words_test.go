@@ -27,6 +27,7 @@ func TestOnlyFiltersOfTheListAreLinked(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
 		{"tool", "gosec", "/console/findings?tool=gosec"},
 		{"severity", "high,medium", ""},
+		{"text", "foo, bar", "/console/findings?text=foo%2C+bar"},
 		{"label_selector", "team=x", ""},
 		{"class", "", ""},
 	} {

@@ -35,7 +35,7 @@ func readLink(ctx context.Context, v *page.Visit, r client.ReviewFull) (string, 
 // linkOf returns the page of a pull request, given the page of the repository; empty if the provider is unknown or the
 // page is not an HTTP URL.
 func linkOf(repository, provider string, number int32) string {
-	at, err := url.Parse(repository)
+	at, err := url.Parse(strings.TrimSuffix(strings.TrimSuffix(repository, "/"), ".git")) // some give the URL to clone
 	path, known := pulls[strings.ToLower(provider)]
 	if err != nil || !known || at.Host == "" || (at.Scheme != "https" && at.Scheme != "http") {
 		return ""

@@ -90,6 +90,7 @@ func TestAPullRequestIsLinkedWhereItsPageIsKnown(t *testing.T) {
 	for _, c := range []struct{ repository, provider, want string }{
 		{"https://github.com/acme/shop", "github", "https://github.com/acme/shop/pull/7"},
 		{"https://github.com/acme/shop/", "GitHub", "https://github.com/acme/shop/pull/7"},
+		{"https://gitlab.com/acme/shop.git/", "gitlab", "https://gitlab.com/acme/shop/-/merge_requests/7"},
 		{"http://git.example.com/a/b", "gitlab", "http://git.example.com/a/b/-/merge_requests/7"},
 		{"https://git.example.com/a/b", "other", ""},
 		{"javascript:alert(1)", "github", ""},
