@@ -48,8 +48,8 @@ var tooDeep = regexp.MustCompile(fmt.Sprintf(`(?m)^(?:[ \t]*(?:>|(?:[-+*]|\d{1,9
 // rendering is held while a text is rendered: hostile texts occupy one CPU, however many pages show them.
 var rendering = make(chan struct{}, 1)
 
-// newMarkdown returns Markdown without HTML. Most texts are not written as Markdown, and what looks like a tag in them is
-// the evidence, a type or a placeholder, which would vanish.
+// newMarkdown returns Markdown without HTML. Most texts are not written as Markdown. What looks like a tag in them is
+// evidence, a type or a placeholder, and would vanish.
 func newMarkdown(extensions ...goldmark.Extender) goldmark.Markdown {
 	ofHTML := func(p util.PrioritizedValue) bool {
 		return p.Value == parser.NewHTMLBlockParser() || p.Value == parser.NewRawHTMLParser()
