@@ -73,8 +73,7 @@ func (g *repo) sync() {
 	}
 }
 
-// The statements of docs/kinds/triagepolicy.md about decisions in Git, with kubectl: GitOps tools use the same
-// calls.
+// The statements of docs/triage.md about policies in Git, with kubectl; Flux and Argo CD force conflicts too.
 func TestDecisionsInGitArePolicies(t *testing.T) {
 	g, r := NewWithT(t), running(t)
 	anns, rests, undecided, named := r.finds("f-ann", "G1"), r.finds("f-rest", "G1"), r.finds("f-undecided", "G1"), r.finds("f-named", "G9")

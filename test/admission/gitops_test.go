@@ -16,8 +16,8 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// The claims of docs/kinds/finding.md about decisions in Git, tested with kubectl: GitOps tools use the
-// same calls.
+// The claims of docs/kinds/finding.md about decisions in Git, tested with kubectl. Flux and Argo CD do as it does with
+// --force-conflicts.
 
 // repo is a folder of manifests that is applied to the namespace.
 type repo struct {
