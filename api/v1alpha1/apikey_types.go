@@ -75,7 +75,7 @@ type APIKeySpec struct {
 	// list has findings:read, findings:triage, repos:read, reviews:read and webhooks:verify; every other scope must be
 	// listed. An empty list and the removal of the list are refused: set disabled to take all rights away. To write
 	// policies, list findings:triage beside policies:write.
-	// +listType=set
+	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +optional

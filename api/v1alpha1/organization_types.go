@@ -87,7 +87,7 @@ type OrganizationImports struct {
 	// projects are the folders that become separate projects, for example ["services/*", "web"]: a star matches
 	// any part of one folder's name. A result belongs to the longest folder that contains its file, and to the
 	// project of the whole repository if there is none. Default: each repository is one project. At most 32.
-	// +listType=set
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Projects []ProjectPattern `json:"projects,omitempty"`

@@ -85,9 +85,8 @@ type WebhookEndpointSpec struct {
 	// +required
 	URL string `json:"url"`
 	// events that are sent: types or groups of types, for example ["finding.*", "scan.completed"].
-	// 1 to 16. Default: all. An empty list is refused, except that a server-side apply of one removes an existing list,
-	// so that all events are sent. Set disabled to send none.
-	// +listType=set
+	// 1 to 16. Default: all. An empty list is refused: set disabled to send none.
+	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +optional

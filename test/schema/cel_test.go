@@ -261,7 +261,7 @@ var rulesAtUpdate = []struct {
 	{"issue without a review", issue, nil, edit{"spec.reviewRef": nil}, "spec.reviewRef: Required", "taken away, it could be added anew with another value"},
 	{"issue without a spec", issue, nil, edit{"spec": nil}, "spec: Required", "with the spec every rule in it would go"},
 	{"key without its last scope", key, edit{"spec.scopes": []any{"findings:import"}}, edit{"spec.scopes": []any{}}, "at least 1 item", "it would have five"},
-	{"key without its list of scopes", key, edit{"spec.scopes": []any{"findings:import"}}, edit{"spec.scopes": nil}, "must not be removed", "a server-side apply of an empty list removes it"},
+	{"key without its list of scopes", key, edit{"spec.scopes": []any{"findings:import"}}, edit{"spec.scopes": nil}, "must not be removed", "it would have five"},
 	{"key without its list of scopes and its spec", key, edit{"spec.scopes": []any{"findings:import"}}, edit{"spec": nil}, "must not be removed", "with the spec every rule in it would go"},
 	{"key whose scopes are listed", key, nil, edit{"spec.scopes": []any{"findings:import"}}, "", "it had the five before"},
 	{"endpoint without its last event", endpoint, edit{"spec.events": []any{"finding.*"}}, edit{"spec.events": []any{}}, "at least 1 item", "it would get all"},

@@ -1,13 +1,16 @@
 package schema_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/corpus"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
@@ -136,4 +139,49 @@ func hollow(schema *apiextensionsv1.JSONSchemaProps, value any) any {
 		}
 	}
 	return out
+}
+
+// An apply leaves an item of a set in place if somebody else has added it too, and reports success: Git would take a
+// scope away from a key that keeps it.
+func TestWhatAManifestNoLongerListsIsGoneOrAConflict(t *testing.T) {
+	acceptAllKinds(t)
+	for _, c := range []struct {
+		path   string
+		object client.Object
+		items  []any
+	}{
+		{"spec.scopes", builder.APIKey("listed").In("default").Build(), []any{"findings:read", "findings:triage"}},
+		{"spec.events", builder.WebhookEndpoint("listed").In("default").Build(), []any{"finding.*", "scan.completed"}},
+		{"spec.imports.projects", builder.Organization("listed").Build(), []any{"services/*", "web"}},
+	} {
+		object := content(t, c.object)
+		edit{c.path: c.items}.apply(object.Object)
+		apply := func(items []any, options ...client.ApplyOption) error {
+			edit{c.path: items}.apply(object.Object)
+			manifest := client.ApplyConfigurationFromUnstructured(object.DeepCopy())
+			return env.Client.Apply(t.Context(), manifest, append(options, client.FieldOwner("git"))...)
+		}
+		harness.Must(t, env.Client.Create(t.Context(), object.DeepCopy(), client.FieldOwner("kubectl-create")))
+		harness.NoError(t, c.path+" as created", apply(c.items))
+		if err := apply(c.items[:1]); !apierrors.IsConflict(err) {
+			t.Errorf("%s with an item less: got %v, want a conflict", c.path, err)
+		}
+		harness.NoError(t, c.path+" with an item less, forced", apply(c.items[:1], client.ForceOwnership))
+		stored, _, err := unstructured.NestedSlice(env.Stored(t, object).Object, strings.Split(c.path, ".")...)
+		harness.Must(t, err)
+		harness.Same(t, c.path, c.items[:1], stored)
+	}
+}
+
+// With a set, it removed the list.
+func TestAServerSideApplyThatEmptiesAListIsRefused(t *testing.T) {
+	acceptAllKinds(t)
+	endpoint := content(t, builder.WebhookEndpoint("emptied").In("default").Events("finding.*").Build())
+	apply := func() error {
+		manifest := client.ApplyConfigurationFromUnstructured(endpoint.DeepCopy())
+		return env.Client.Apply(t.Context(), manifest, client.FieldOwner("git"))
+	}
+	harness.Must(t, apply())
+	edit{"spec.events": []any{}}.apply(endpoint.Object)
+	wantAnswer(t, apply(), "at least 1 item", "without its list an endpoint gets all events")
 }
