@@ -235,3 +235,13 @@ func TestWhatKubernetesOwnRolesReach(t *testing.T) {
 		}
 	}
 }
+
+// Whoever grants what the refusal names lets them strip the finalizer that removes the children.
+func TestAReplaceThatDropsAFinalizerIsToldToApplyInstead(t *testing.T) {
+	c := newCast(t, "replaced")
+	repository := testenv.Create(t, env, builder.Repository("shop").In(c.namespace).Build())
+	env.Patch(t, repository, `{"metadata":{"finalizers":["appsec.dev/cleanup"]}}`)
+	repository.Finalizers = nil
+	err := c.as(reporter).Update(t.Context(), repository)
+	harness.ErrorContains(t, "a manifest without the stored finalizer", err, "use kubectl apply or kubectl edit")
+}
