@@ -128,3 +128,19 @@ func TestASyncOfADecisionAboutNoFindingFails(t *testing.T) {
 		t.Errorf("got %v, want a refusal: a decision alone is no finding\n%s", err, out)
 	}
 }
+
+// Argo CD compares the manifest with what is stored. A default that the API server adds would be a difference for ever.
+func TestAGitOpsToolSeesNoDifferenceInThePolicies(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(harness.Root(), "config", "admission", "*.yaml"))
+	harness.Must(t, err)
+	for _, file := range files {
+		manifests, err := testenv.Objects(strings.NewReader(harness.File(t, file)))
+		harness.Must(t, err)
+		for _, manifest := range manifests {
+			if manifest.GetKind() != "Kustomization" {
+				where := fmt.Sprintf("%s: spec of the %s", filepath.Base(file), manifest.GetKind())
+				harness.Same(t, where, manifest.Object["spec"], env.Stored(t, manifest).Object["spec"])
+			}
+		}
+	}
+}
