@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -66,10 +68,21 @@ func TestChangedGoneAndReturnedResultsKeepTheirTriage(t *testing.T) {
 // restore replaces the findings by those that a backup creates: their client then owns every fact.
 func (p *project) restore() {
 	p.Helper()
+	p.rewrite(func(map[string]any) {})
+}
+
+// rewrite replaces the findings by those that another client creates, which changes their specs.
+func (p *project) rewrite(change func(spec map[string]any)) {
+	p.Helper()
 	for _, f := range p.findings() {
 		harness.Must(p, env.Client.Delete(p.Context(), &f))
 		f.ResourceVersion, f.UID, f.ManagedFields = "", "", nil
-		harness.Must(p, env.Client.Create(p.Context(), &f, client.FieldOwner("kubectl-create")))
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&f)
+		harness.Must(p, err)
+		change(content["spec"].(map[string]any))
+		rewritten := &unstructured.Unstructured{Object: content}
+		rewritten.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Finding"))
+		harness.Must(p, env.Client.Create(p.Context(), rewritten, client.FieldOwner("kubectl-create")))
 	}
 }
 
@@ -123,6 +136,19 @@ func TestWhatAnImportLeavesOutGoesFromARestoredFinding(t *testing.T) {
 			harness.Same(t, "version after the next import", now.ResourceVersion, p.titled("muted").ResourceVersion)
 		})
 	}
+}
+
+// Imports write whole seconds, whatever was written first.
+func TestAFindingDetectedAtAFractionOfASecondIsChangedClosedAndReopened(t *testing.T) {
+	p := newProject(t)
+	p.imports(document(stays, goes, comes), commitA)
+	p.imports(document(stays, goes), commitA)
+	p.rewrite(func(spec map[string]any) {
+		spec["detectedAt"] = strings.Replace(spec["detectedAt"].(string), "Z", ".123Z", 1)
+	})
+	changed := stays
+	changed.Line++
+	p.did("the import", p.imports(document(changed, comes), commitB), counts{Updated: 1, Closed: 1, Reopened: 1})
 }
 
 func TestOneFileForTwoProjectsGivesTwoSets(t *testing.T) {

@@ -217,6 +217,7 @@ var rulesAtUpdate = []struct {
 	{"finding detected at no time", finding, detected, edit{"spec.detectedAt": nil}, "spec.detectedAt is immutable", "taken away, it could be added anew with another value"},
 	{"finding detected late", finding, nil, edit{"spec.detectedAt": later}, "spec.detectedAt is immutable", "absent means the creation, and that is a value"},
 	{"finding detected at the same time, written otherwise", finding, edit{"spec.detectedAt": "2026-01-01T01:00:00+01:00"}, edit{"spec.detectedAt": "2026-01-01t00:00:00z"}, "", "importers write UTC, whatever was written first"},
+	{"finding detected in the same second, without its fraction", finding, edit{"spec.detectedAt": "2026-01-02T03:04:05.9Z"}, detected, "", "importers write whole seconds, whatever was written first"},
 	{"finding with another severity", finding, detected, edit{"spec.details.severity": "high"}, "", "facts change"},
 	{"project to another repository", project, nil, edit{"spec.repositoryRef.name": "other"}, "immutable", "its findings would not follow"},
 	{"project without a repository", project, nil, edit{"spec.repositoryRef": nil}, "spec.repositoryRef: Required", "taken away, it could be added anew with another value"},
