@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -46,6 +47,7 @@ func apply[S any](ctx context.Context, c *Client, manager, kind string, metadata
 	if err != nil {
 		return nil, fmt.Errorf("encode %s %s: %w", kind, metadata.Name, err)
 	}
+	body = asYAML(body)
 	after = kube.MetadataOf(v1alpha1.GroupVersion.WithKind(kind))
 	err = Retry(ctx, func(ctx context.Context) error {
 		after.Name, after.Namespace = metadata.Name, metadata.Namespace
@@ -54,6 +56,19 @@ func apply[S any](ctx context.Context, c *Client, manager, kind string, metadata
 			client.FieldValidation(metav1.FieldValidationIgnore))
 	})
 	return after, ExplainQuota(err, kind)
+}
+
+// asYAML escapes the characters of a JSON document that YAML refuses or changes: another client may have stored them.
+func asYAML(document []byte) []byte {
+	out := make([]byte, 0, len(document))
+	for _, r := range string(document) {
+		if inYAML(r) {
+			out = utf8.AppendRune(out, r)
+		} else {
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+	}
+	return out
 }
 
 func (im *Importer) applyFinding(ctx context.Context, manager string, metadata appliedMeta,

@@ -58,13 +58,17 @@ func clean(s string) string {
 	}
 	s = lineEnds.Replace(strings.ToValidUTF8(s, "\uFFFD"))
 	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\t', r == '\n', r >= 0x20 && r <= 0x7e, r >= 0xa0 && r <= 0xd7ff,
-			r >= 0xe000 && r <= 0xfffd && r != 0xfeff, r >= 0x10000:
+		if inYAML(r) {
 			return r
 		}
 		return utf8.RuneError
 	}, s)
+}
+
+// inYAML reports whether a YAML document may contain the character, and keeps it.
+func inYAML(r rune) bool {
+	return r == '\t' || r == '\n' || r >= 0x20 && r <= 0x7e || r >= 0xa0 && r <= 0xd7ff ||
+		r >= 0xe000 && r <= 0xfffd && r != 0xfeff || r >= 0x10000
 }
 
 // inUTF8 percent-encodes the bytes of a path that are not valid UTF-8. clean would replace all of them with U+FFFD, and

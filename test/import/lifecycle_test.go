@@ -151,6 +151,21 @@ func TestAFindingDetectedAtAFractionOfASecondIsChangedClosedAndReopened(t *testi
 	p.did("the import", p.imports(document(changed, comes), commitB), counts{Updated: 1, Closed: 1, Reopened: 1})
 }
 
+// An apply is read as YAML, which refuses most control characters. Other clients store them as JSON.
+func TestAFindingWithControlCharactersIsClosedAndRenamed(t *testing.T) {
+	p := newProject(t)
+	p.imports(document(stays, goes), commitA)
+	p.imports(document(stays), commitA)
+	const odd = "the caller\u0092s\u007f \u0085\u009f\ufeff\ufffe\uffff text"
+	p.rewrite(func(spec map[string]any) { spec["details"].(map[string]any)["description"] = odd })
+	s := p.importsAs("lint", builder.SARIF("lint-new", comes))
+	p.did("one is gone", s, counts{Created: 1, Closed: 1})
+	p.wantNoFactOf("lint")
+	for _, title := range []string{"stays", "goes"} {
+		harness.Same(t, title, odd, p.titled(title).Spec.Details.Description)
+	}
+}
+
 func TestOneFileForTwoProjectsGivesTwoSets(t *testing.T) {
 	a, b := newProject(t), (*project)(nil)
 	t.Run("b", func(t *testing.T) { b = newProject(t) })
