@@ -124,8 +124,8 @@ func TestALoginWithAnotherKeyLeadsBackToThePage(t *testing.T) {
 		{http.MethodPost, "policies/_new?x=y", origin, "policies%2F_new%3Fx%3Dy"},
 		{http.MethodPost, "findings/f-1", origin, "findings%2Ff-1"},
 		// Proxies refuse such a header.
-		{http.MethodPost, "policies/_new?x=" + strings.Repeat("y", maxNext), origin, ""},
-		{http.MethodGet, "policies/_new?x=" + strings.Repeat("y", maxNext), "", ""},
+		{http.MethodPost, "policies/_new?x=" + strings.Repeat("y", page.MaxAddress), origin, ""},
+		{http.MethodGet, "policies/_new?x=" + strings.Repeat("y", page.MaxAddress), "", ""},
 		{http.MethodPost, "operations/op-1/undo", origin, ""}, // there is no such page
 		// It is saved, and the login stays.
 		{http.MethodGet, "export?format=csv", origin + "console/findings?x=y", "findings%3Fx%3Dy"},

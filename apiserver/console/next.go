@@ -17,17 +17,13 @@ func isCookieLost(r *http.Request) bool {
 	return err == nil && from.Path == loginPath && len(r.CookiesNamed(session.CookieName)) == 0
 }
 
-// maxNext is how long the address of a page may be to become part of the login's, which escapes it once more: proxies
-// allow a few kB of headers, and would refuse the redirect to the login.
-const maxNext = 2 << 10
-
 // login returns the address of the login that leads back to the page, or to the one that a failed login was to lead to.
 func (c *Console) login(r *http.Request) string {
 	next := c.next(r)
 	if r.URL.Path == loginPath {
 		next = r.URL.Query().Get("next")
 	}
-	if len(next) > maxNext {
+	if len(next) > page.MaxAddress {
 		next = Path
 	}
 	return loginPath + "?next=" + url.QueryEscape(next)

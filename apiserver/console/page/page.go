@@ -71,6 +71,10 @@ type Response struct {
 	Cookie *http.Cookie
 }
 
+// MaxAddress is how long an address may be for a redirect to it, or to the login that leads back to it and escapes it
+// once more, in bytes: proxies allow a few kB of headers, and would refuse the redirect.
+const MaxAddress = 2 << 10
+
 // SeeOther redirects the browser to another page.
 func SeeOther(location string) Response {
 	return Response{Status: http.StatusSeeOther, Location: location}

@@ -173,7 +173,8 @@ func draftOrCreate(ctx context.Context, v *page.Visit) (page.Response, error) {
 }
 
 // draftOfSelection redirects to the form, filled with what the selected findings have in common, or with the filters of
-// the list in which they were selected. Its address can be shared like any other.
+// the list in which they were selected. Its address can be shared like any other. If the address would be too long, it
+// returns the form itself.
 func draftOfSelection(ctx context.Context, v *page.Visit) (page.Response, error) {
 	query := url.Values{}
 	if ids := v.Form["id"]; len(ids) > 0 && v.Form.Get("all") != "true" {
@@ -189,12 +190,16 @@ func draftOfSelection(ctx context.Context, v *page.Visit) (page.Response, error)
 	for field, from := range map[string]string{
 		"user_status": "user_status", "reason": "reason", "until": "until", "comment": "comments",
 	} {
-		// The service refuses an address that is too long. The character more tells the form that a comment was longer.
-		if value := firstRunes(page.Lines(v.Form.Get(from)), maxComment+1); value != "" {
+		if value := page.Lines(v.Form.Get(from)); value != "" {
 			query.Set(setPrefix+field, value)
 		}
 	}
-	return page.SeeOther(page.Address(newPath, query)), nil
+	address := page.Address(newPath, query)
+	if len(address) > page.MaxAddress {
+		v.Query = query
+		return draftPage(ctx, v)
+	}
+	return page.SeeOther(address), nil
 }
 
 // create creates a preview of the policy, or shows the form again: with the policy as a manifest, or with the errors.

@@ -37,11 +37,7 @@ func TestARuleIsNotDraftedFromFiltersThatDoNotExist(t *testing.T) {
 // The form offers the opposite of what was chosen.
 func TestARuleSaysThatItCannotWithdraw(t *testing.T) {
 	for _, chosen := range []string{"open", "muted", "active"} {
-		there, err := draftOfSelection(t.Context(), &page.Visit{Form: url.Values{"filter.tool": {"gosec"}, "user_status": {chosen}}})
-		harness.Must(t, err)
-		at, err := url.Parse(there.Location)
-		harness.Must(t, err)
-		_, shown := pagetest.Show(t, draftPage, &page.Visit{Query: at.Query()})
+		_, shown := drafted(t, url.Values{"filter.tool": {"gosec"}, "user_status": {chosen}})
 		harness.Same(t, chosen, chosen == "open", strings.Contains(shown, "Decision: Withdraw the decision</strong>. A policy mutes or confirms"))
 		harness.Same(t, chosen+" offers to mute", chosen == "muted", strings.Contains(shown, `<option value="muted" selected>`))
 	}
@@ -263,7 +259,21 @@ func TestAPolicyThatIsSentTwiceIsShown(t *testing.T) {
 	}
 }
 
-// The service refuses longer addresses, and policies longer comments.
+// drafted returns the response to the form of the list of findings, and the form of a policy to which it leads.
+func drafted(t *testing.T, form url.Values) (there page.Response, shown string) {
+	t.Helper()
+	there, err := draftOfSelection(t.Context(), &page.Visit{Form: form})
+	harness.Must(t, err)
+	if there.Location == "" {
+		return there, pagetest.Text(t, there.Body)
+	}
+	at, err := url.Parse(there.Location)
+	harness.Must(t, err)
+	_, shown = pagetest.Show(t, draftPage, &page.Visit{Query: at.Query()})
+	return there, shown
+}
+
+// Policies have shorter comments than findings.
 func TestALongCommentIsCutForARuleAndTheFormSaysSo(t *testing.T) {
 	for _, c := range []struct {
 		comment, want string
@@ -272,19 +282,28 @@ func TestALongCommentIsCutForARuleAndTheFormSaysSo(t *testing.T) {
 		{strings.Repeat("é\r\n", 512), strings.Repeat("é\n", 512), false},
 		{strings.Repeat("😀\r\n", 5000), strings.Repeat("😀\n", 512), true},
 	} {
-		there, err := draftOfSelection(t.Context(), &page.Visit{Form: url.Values{"filter.tool": {"gosec"}, "comments": {c.comment}}})
-		if err != nil || len(there.Location) > 16<<10 {
-			t.Fatalf("an address of %d bytes, %v", len(there.Location), err)
-		}
-		at, err := url.Parse(there.Location)
-		harness.Must(t, err)
 		for _, until := range []string{"2099-05-04", "4 May"} {
-			query := at.Query()
-			query.Set("set.until", until)
-			_, shown := pagetest.Show(t, draftPage, &page.Visit{Query: query})
+			_, shown := drafted(t, url.Values{"filter.tool": {"gosec"}, "comments": {c.comment}, "until": {until}})
 			if !strings.Contains(shown, ">"+c.want+"</textarea>") || strings.Contains(shown, "The comment was cut") != c.cut {
 				t.Errorf("%d characters, until %s:\n%s", len(c.comment), until, shown)
 			}
 		}
+	}
+}
+
+// Proxies refuse longer addresses in a redirect.
+func TestADraftWhoseAddressWouldBeTooLongIsShownWithoutARedirect(t *testing.T) {
+	for comment, redirected := range map[string]bool{
+		strings.Repeat("a", 1024): true,
+		strings.Repeat("不", 200):  true,
+		strings.Repeat("不", 400):  false,
+	} {
+		there, shown := drafted(t, url.Values{"filter.tool": {"gosec"}, "comments": {comment}})
+		harness.Same(t, "redirected", redirected, there.Location != "")
+		if len(there.Location) > page.MaxAddress {
+			t.Errorf("an address of %d bytes", len(there.Location))
+		}
+		harness.Contains(t, "the comment", shown, ">"+comment+"</textarea>")
+		harness.Contains(t, "the filter", shown, "finding.tool == &#39;gosec&#39;")
 	}
 }
