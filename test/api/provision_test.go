@@ -72,6 +72,18 @@ func TestAnUploadCreatesAnUnknownRepository(t *testing.T) {
 	}
 }
 
+func TestALongBranchCreatesARepository(t *testing.T) {
+	o, c := newcomer(t)
+	branch := strings.Repeat("b", 255)
+	c.wantsComplete(c.submitTo("acme/shop", strings.Replace(forGitHub(sarif("one")), "refs/heads/main", "refs/heads/"+branch, 1)))
+	query := url.Values{"ref": {"refs/heads/" + branch}, "source_root": {"https://github.com/acme/store"}}
+	c.do(http.MethodPost, "/v2/repos/store/projects/store/scans?"+query.Encode(), sarif("one"), asSARIF).wants(http.StatusOK, "to v2")
+	for _, created := range o.created() {
+		harness.Same(t, created.Spec.FullName, branch, created.Spec.ScanBranch)
+	}
+	harness.Same(t, "the repositories that were created", 2, len(o.created()))
+}
+
 // A Repository without a branch would refuse every later upload of its branch. Whoever uploads may not change it.
 func TestARefThatNamesNoBranchCreatesNothing(t *testing.T) {
 	o, c := newcomer(t)
