@@ -65,7 +65,8 @@ func clean(s string) string {
 	}, s)
 }
 
-// inYAML reports whether a YAML document may contain the character, and keeps it.
+// inYAML reports whether YAML accepts the character in a quoted text. There it would fold a line feed, U+2028 and
+// U+2029, but encoding/json escapes these.
 func inYAML(r rune) bool {
 	return r == '\t' || r == '\n' || r >= 0x20 && r <= 0x7e || r >= 0xa0 && r <= 0xd7ff ||
 		r >= 0xe000 && r <= 0xfffd && r != 0xfeff || r >= 0x10000

@@ -83,7 +83,9 @@ func TestAListBecomesARuleThatIsPreviewedAppliedAndStopped(t *testing.T) {
 	p.goes("/console/findings")
 	p.clicks(`#finding-f-0001 input[name="id"]`)
 	p.clicks(`#finding-f-0003 input[name="id"]`)
+	p.do(chromedp.SetValue("#many-comments", strings.Repeat("不", 400))) // too long for a redirect
 	p.clicks(`button[formaction="/console/policies/_new"]`)
+	p.sees(`location.search.includes("tool=semgrep")`) // where a reload or a login leads
 	p.sees(`document.querySelector("#match")?.value.includes("finding.tool == 'semgrep'") && !document.querySelector("#match").value.includes("severity")`)
 	p.sees(`((form) => [1, 2].map(() => form.dispatchEvent(new SubmitEvent("submit", { cancelable: true }))).join() === "true,false")(document.querySelector(".draft"))`)
 	p.reads("#messages", "It is being sent. Wait for the answer.")

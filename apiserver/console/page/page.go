@@ -71,8 +71,8 @@ type Response struct {
 	Cookie *http.Cookie
 }
 
-// MaxAddress is how long an address may be for a redirect to it, or to the login that leads back to it and escapes it
-// once more, in bytes: proxies allow a few kB of headers, and would refuse the redirect.
+// MaxAddress is the length in bytes of the longest address to which a draft or the login redirects. The login's own
+// address escapes it once more, and proxies accept only a few kB of headers.
 const MaxAddress = 2 << 10
 
 // SeeOther redirects the browser to another page.

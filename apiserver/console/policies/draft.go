@@ -36,6 +36,8 @@ type draft struct {
 	retryAt time.Time
 	// requestID identifies the request in logs if nothing in the form is wrong; else empty.
 	requestID string
+	// address is that of the form without its comment, if the browser was not redirected to it; else empty.
+	address string
 }
 
 // setPrefix precedes the form's fields in the address of a page, since the filters of the list of findings share some
@@ -97,6 +99,11 @@ func draftPage(ctx context.Context, v *page.Visit) (page.Response, error) {
 	if err := page.Check(v.Query, isOfDraft); err != nil {
 		return page.Response{}, err
 	}
+	return filledDraft(v).page(ctx, v, http.StatusOK)
+}
+
+// filledDraft reads the parameters of the address.
+func filledDraft(v *page.Visit) draft {
 	d := draftOf(v, v.Query, setPrefix)
 	if !v.Query.Has(setPrefix + "user_status") {
 		d.UserStatus = "muted"
@@ -109,7 +116,7 @@ func draftPage(ctx context.Context, v *page.Visit) (page.Response, error) {
 		d.Comment = comment
 		d.wrong = "The comment was cut, because a policy's comment has at most 1,024 characters."
 	}
-	return d.page(ctx, v, http.StatusOK)
+	return d
 }
 
 // whole reports whether the service could accept the policy as a manifest: until then it is not shown as one. An
@@ -164,7 +171,7 @@ func (d draft) page(ctx context.Context, v *page.Visit, status int) (page.Respon
 
 // draftOrCreate serves the form of a new policy, and the form of the list of findings that leads to it. Only the form
 // of a policy has the field match. It is sent to the address of its own page, so that a login or a problem page leads
-// back to it, even if it is shown again.
+// back to it, even if it is shown again: without a long comment, and only with scripts to the draft of a selection.
 func draftOrCreate(ctx context.Context, v *page.Visit) (page.Response, error) {
 	if v.Form.Has("match") {
 		return create(ctx, v)
@@ -195,11 +202,14 @@ func draftOfSelection(ctx context.Context, v *page.Visit) (page.Response, error)
 		}
 	}
 	address := page.Address(newPath, query)
-	if len(address) > page.MaxAddress {
-		v.Query = query
-		return draftPage(ctx, v)
+	if len(address) <= page.MaxAddress {
+		return page.SeeOther(address), nil
 	}
-	return page.SeeOther(address), nil
+	v.Query = query
+	d := filledDraft(v)
+	query.Del(setPrefix + "comment")
+	d.address = page.Address(newPath, query)
+	return d.page(ctx, v, http.StatusOK)
 }
 
 // create creates a preview of the policy, or shows the form again: with the policy as a manifest, or with the errors.

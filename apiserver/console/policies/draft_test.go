@@ -279,6 +279,7 @@ func TestALongCommentIsCutForARuleAndTheFormSaysSo(t *testing.T) {
 		comment, want string
 		cut           bool
 	}{
+		{strings.Repeat("a", 1500), strings.Repeat("a", 1024), true},
 		{strings.Repeat("é\r\n", 512), strings.Repeat("é\n", 512), false},
 		{strings.Repeat("😀\r\n", 5000), strings.Repeat("😀\n", 512), true},
 	} {

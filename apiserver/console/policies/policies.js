@@ -18,8 +18,13 @@ const answerTime = 30_000;
 
 let sent = false;
 
+const form = document.querySelector("form.draft");
+
+// The answer to the list of findings has the address of the list's filters, which would fill the form differently.
+if (form instanceof HTMLFormElement && form.dataset.address) history.replaceState(null, "", form.dataset.address);
+
 // A policy without a name would be created twice.
-document.querySelector("form.draft")?.addEventListener("submit", (event) => {
+form?.addEventListener("submit", (event) => {
   if (sent) {
     event.preventDefault();
     message("It is being sent. Wait for the answer.");
