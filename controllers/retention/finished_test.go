@@ -177,35 +177,33 @@ func TestWhatHasFinishedAndSince(t *testing.T) {
 
 func TestTermsOf(t *testing.T) {
 	hour, day := &metav1.Duration{Duration: time.Hour}, &metav1.Duration{Duration: 24 * time.Hour}
-	deliveries, operations := term{finishedDeliveries, DefaultDeliveries}, term{finishedOperations, DefaultOperations}
+	operations := []term{{finishedOperations, 720 * time.Hour}, {setlessOperations, time.Hour}, {previews, 24 * time.Hour}}
+	deliveries := []term{{finishedDeliveries, 168 * time.Hour}}
+	// besides returns the terms together with those that apply by default.
+	besides := func(terms ...term) []term { return slices.Concat(terms, operations, deliveries) }
 	cases := []struct {
 		reason  string
 		figures *v1alpha1.Retention
 		want    []term
 	}{
-		{"nothing said: everything is kept but deliveries and operations", nil, []term{deliveries}},
-		{"nothing named", &v1alpha1.Retention{}, []term{deliveries}},
-		{"triaged findings stay", &v1alpha1.Retention{ClosedFindings: hour}, []term{{closedFindings, time.Hour}, deliveries}},
+		{"nothing said: everything is kept but deliveries and operations", nil, besides()},
+		{"nothing named", &v1alpha1.Retention{}, besides()},
+		{"triaged findings stay", &v1alpha1.Retention{ClosedFindings: hour}, besides(term{closedFindings, time.Hour})},
 		{"unless it is said", &v1alpha1.Retention{ClosedFindings: hour, IncludeTriaged: true},
-			[]term{{closedFindings, time.Hour}, {triagedFindings, time.Hour}, deliveries}},
-		{"that alone names no time", &v1alpha1.Retention{IncludeTriaged: true}, []term{deliveries}},
+			besides(term{closedFindings, time.Hour}, term{triagedFindings, time.Hour})},
+		{"that alone names no time", &v1alpha1.Retention{IncludeTriaged: true}, besides()},
 		{"each figure", &v1alpha1.Retention{FinishedScans: hour, FinishedDeliveries: day},
-			[]term{{finishedScans, time.Hour}, {finishedDeliveries, 24 * time.Hour}}},
-		{"reviews have a figure too", &v1alpha1.Retention{IdleReviews: hour}, []term{{idleReviews, time.Hour}, deliveries}},
-		{"operations have a figure too", &v1alpha1.Retention{FinishedOperations: hour},
-			[]term{{finishedOperations, time.Hour}, deliveries}},
+			slices.Concat([]term{{finishedScans, time.Hour}}, operations, []term{{finishedDeliveries, 24 * time.Hour}})},
+		{"reviews have a figure too", &v1alpha1.Retention{IdleReviews: hour}, besides(term{idleReviews, time.Hour})},
+		{"operations have a figure too", &v1alpha1.Retention{FinishedOperations: day}, slices.Concat(
+			[]term{{finishedOperations, 24 * time.Hour}, {setlessOperations, time.Hour}, {previews, 24 * time.Hour}}, deliveries)},
 		{"and those without a set are kept no longer than others", &v1alpha1.Retention{FinishedOperations: &metav1.Duration{}},
-			[]term{{finishedOperations, 0}, {setlessOperations, 0}, deliveries}},
-		{"no time at all is a time", &v1alpha1.Retention{FinishedDeliveries: &metav1.Duration{}}, []term{{finishedDeliveries, 0}}},
+			slices.Concat([]term{{finishedOperations, 0}, {setlessOperations, 0}, {previews, 24 * time.Hour}}, deliveries)},
+		{"no time at all is a time", &v1alpha1.Retention{FinishedDeliveries: &metav1.Duration{}},
+			slices.Concat(operations, []term{{finishedDeliveries, 0}})},
 	}
 	for _, c := range cases {
-		var got []term
-		for _, of := range termsOf(c.figures) {
-			if of != operations && of != (term{setlessOperations, keepSetless}) && of != (term{previews, keepPreviews}) {
-				got = append(got, of)
-			}
-		}
-		if !slices.Equal(got, c.want) {
+		if got := termsOf(c.figures); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %v, want %v", c.reason, got, c.want)
 		}
 	}
