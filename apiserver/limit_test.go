@@ -17,7 +17,7 @@ import (
 
 func TestRequestsAreCountedForTheirKeyAsFarAsItIsKnown(t *testing.T) {
 	key := ratelimit.Key("uid", 7)
-	address := ratelimit.Address(netip.MustParseAddr("192.0.2.1"))
+	address := ratelimit.Address(netip.MustParseAddr("127.0.0.1"))
 	known := auth.Identity{KeyUID: "uid", RequestsPerMinute: 7}
 	for _, test := range []struct {
 		reason   string
@@ -33,7 +33,8 @@ func TestRequestsAreCountedForTheirKeyAsFarAsItIsKnown(t *testing.T) {
 	} {
 		c, _ := gin.CreateTestContext(httptest.NewRecorder())
 		c.Request = httptest.NewRequest(http.MethodGet, "/", http.NoBody)
-		c.Request.RemoteAddr = "192.0.2.1:4711"
+		c.Request.RemoteAddr = "127.0.0.1:4711"
+		c.Request.Header.Set("X-Forwarded-For", "192.0.2.1") // no proxy is trusted, not even on the same machine
 		c.Set(stateKey, &state{identity: test.identity, authErr: test.err})
 		if got := (&router{}).callerOf(c); got != test.want {
 			t.Errorf("%s: counted for %+v, want %+v", test.reason, got, test.want)
