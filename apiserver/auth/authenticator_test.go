@@ -163,6 +163,11 @@ func TestWhatWasKnownBeforeASleepIsStaleAfterIt(t *testing.T) {
 	}
 }
 
+// While a watch is stalled, a revoked key is served for this long: docs/faults.md guarantees 1 s.
+func TestKeysAreListedEachSecond(t *testing.T) {
+	harness.Same(t, "time between two lists", time.Second, prepare(t).interval)
+}
+
 func TestStalledWatchHidesNoRevocation(t *testing.T) {
 	t.Parallel() // it mostly waits
 	var watches atomic.Int32

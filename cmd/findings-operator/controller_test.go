@@ -267,6 +267,19 @@ func TestHelpShowsNoEmptyDefault(t *testing.T) {
 	harness.Lacks(t, "the help", newControllerCommand().Flags().FlagUsages(), "(default [])")
 }
 
+func TestFlagsHaveTheirDocumentedDefaults(t *testing.T) {
+	apiserver, controller := newAPIServerCommand().Flags(), newControllerCommand().Flags()
+	for flag, want := range map[*pflag.Flag]string{
+		apiserver.Lookup("data-staleness"):       "10m0s",
+		apiserver.Lookup("key-staleness"):        "1m0s",
+		apiserver.Lookup("trusted-proxies"):      "[]", // else a client could choose the address that it is counted for
+		controller.Lookup("retention-rate"):      "50",
+		controller.Lookup("webhook-max-pending"): "10000",
+	} {
+		harness.Same(t, "default of --"+flag.Name, want, flag.DefValue)
+	}
+}
+
 func TestValidateNamesEveryMistake(t *testing.T) {
 	cases := []struct {
 		reason string

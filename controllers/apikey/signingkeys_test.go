@@ -191,7 +191,7 @@ func TestNextStep(t *testing.T) {
 
 func TestSigningOverlap(t *testing.T) {
 	for text, want := range map[string]time.Duration{
-		"": defaultSigningOverlap, "0s": 0, "90m": 90 * time.Minute, "720h": 720 * time.Hour,
+		"": 24 * time.Hour, "0s": 0, "90m": 90 * time.Minute, "720h": 720 * time.Hour,
 		"soon": -1, "30d": -1, "-1s": -1, "721h": -1,
 	} {
 		public := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{OverlapAnnotation: text}}}

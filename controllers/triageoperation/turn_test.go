@@ -339,19 +339,20 @@ func TestAnOperationBeyondTheLimitFailsAtOnce(t *testing.T) {
 
 // Else a wrong decision would stand until the oldest operation is removed, and keys cannot delete operations.
 func TestAnUndoIsPossibleAtTheLimits(t *testing.T) {
+	const operations, parts = 200, 1000
 	at := v1alpha1.NewTime(noon)
 	for _, c := range []struct {
 		reason, undo  string
 		others, parts int // of others, and in all
 		want          string
 	}{
-		{"operations beyond the limit", "", rules.MaxOperations, 0, "operations: delete some"},
-		{"an undo beyond the limit", "o-0", rules.MaxOperations, 0, ""},
-		{"the last undo", "o-0", 2*rules.MaxOperations - 1, 0, ""},
-		{"an undo beyond its limit", "o-0", 2 * rules.MaxOperations, 0, "operations: delete some"},
-		{"parts beyond the limit", "", 1, maxParts, "parts than allowed: delete some"},
-		{"an undo with parts beyond the limit", "o-0", 1, 2*maxParts - 1, ""},
-		{"an undo with parts beyond its limit", "o-0", 1, 2 * maxParts, "parts than allowed: delete some"},
+		{"operations beyond the limit", "", operations, 0, "operations: delete some"},
+		{"an undo beyond the limit", "o-0", operations, 0, ""},
+		{"the last undo", "o-0", 2*operations - 1, 0, ""},
+		{"an undo beyond its limit", "o-0", 2 * operations, 0, "operations: delete some"},
+		{"parts beyond the limit", "", 1, parts, "parts than allowed: delete some"},
+		{"an undo with parts beyond the limit", "o-0", 1, 2*parts - 1, ""},
+		{"an undo with parts beyond its limit", "o-0", 1, 2 * parts, "parts than allowed: delete some"},
 	} {
 		r, _ := line(t, c.others, "", v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationPreview, SelectedAt: &at})
 		mine := builder.TriageOperation("mine", "G1").In("org-acme").Spec(

@@ -27,6 +27,10 @@ func try(s *sender, url string) result {
 	return s.send(context.Background(), url, v1alpha1.WebhookEvent{ID: "d-1"}, "{}", time.Now(), nil)
 }
 
+func TestAReceiverHasFifteenSeconds(t *testing.T) {
+	harness.Same(t, "the default timeout of an attempt", 15*time.Second, DefaultTimeout)
+}
+
 // Every kind of non-public address, in each of its spellings, is refused before a byte is sent.
 func TestOnlyPublicAddressesAreDialled(t *testing.T) {
 	s := newSender(Settings{Timeout: 5 * time.Second, Allowed: []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")}})

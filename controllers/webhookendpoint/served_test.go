@@ -43,7 +43,7 @@ func TestAnEndpointThatGetsNoEventsIsNotPolled(t *testing.T) {
 		name, reason string
 		after        time.Duration
 	}{
-		{fmt.Sprintf("e-%02d", webhooks.MaxServed-1), v1alpha1.ReasonSecretNotFound, secretPoll},
+		{fmt.Sprintf("e-%02d", webhooks.MaxServed-1), v1alpha1.ReasonSecretNotFound, 15 * time.Second},
 		{late, v1alpha1.ReasonTooManyEndpoints, reconcile.MaxWait},
 		{late, v1alpha1.ReasonTooManyEndpoints, reconcile.MaxWait}, // its time without a secret has begun
 	} {
