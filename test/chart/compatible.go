@@ -5,13 +5,14 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/utils/ptr"
 )
 
-// incompatible lists the changes, one per line, by which after may refuse, drop or no longer serve
-// parts of objects that were valid for before. CEL rules cannot be compared; applying objects to
-// the new schema covers them.
+// incompatible lists the changes, one per line, by which after may refuse, drop, change or no longer serve
+// parts of objects that were valid for before. It cannot tell which objects a CEL rule refuses, so it lists each new one.
 func incompatible(before, after *apiextensionsv1.CustomResourceDefinition) []string {
 	var found []string
 	report := func(path, format string, arguments ...any) {
@@ -65,6 +66,13 @@ func compareSchema(report reporter, path string, before, after *apiextensionsv1.
 		return
 	}
 	compareBounds(report, path, before, after)
+	compareRules(report, path, before, after)
+	if was, is := defaultOf(before), defaultOf(after); was != is {
+		report(path, "the default was %s, and is %s", was, is)
+	}
+	if was, is := listTypeOf(before), listTypeOf(after); was != is {
+		report(path, "the list type was %q, and is %q", was, is)
+	}
 	if !reflect.DeepEqual(before.Enum, after.Enum) && len(after.Enum) > 0 {
 		compareEnum(report, path, before, after)
 	}
@@ -117,35 +125,56 @@ func compareEnum(report reporter, path string, before, after *apiextensionsv1.JS
 	}
 }
 
-// compareBounds checks limits: a new or tighter limit refuses values that were accepted.
-func compareBounds(report reporter, path string, before, after *apiextensionsv1.JSONSchemaProps) {
-	for _, bound := range []struct {
-		name   string
-		closer bool
-	}{
-		{"maxLength", closerMax(before.MaxLength, after.MaxLength)},
-		{"maxItems", closerMax(before.MaxItems, after.MaxItems)},
-		{"maxProperties", closerMax(before.MaxProperties, after.MaxProperties)},
-		{"maximum", closerMax(before.Maximum, after.Maximum)},
-		{"minLength", closerMin(before.MinLength, after.MinLength)},
-		{"minItems", closerMin(before.MinItems, after.MinItems)},
-		{"minProperties", closerMin(before.MinProperties, after.MinProperties)},
-		{"minimum", closerMin(before.Minimum, after.Minimum)},
-	} {
-		if bound.closer {
-			report(path, "%s is closer than it was", bound.name)
+// compareRules checks CEL rules. Their messages do not matter.
+func compareRules(report reporter, path string, before, after *apiextensionsv1.JSONSchemaProps) {
+	for _, rule := range after.XValidations {
+		if !slices.ContainsFunc(before.XValidations,
+			func(was apiextensionsv1.ValidationRule) bool { return was.Rule == rule.Rule }) {
+			report(path, "the rule %q is new", rule.Rule)
 		}
 	}
-	if after.XListType != nil && *after.XListType != "atomic" && (before.XListType == nil ||
-		*before.XListType == "atomic") {
-		report(path, "entries must differ now")
+}
+
+func defaultOf(schema *apiextensionsv1.JSONSchemaProps) string {
+	if schema.Default == nil {
+		return "none"
+	}
+	return string(schema.Default.Raw)
+}
+
+// listTypeOf returns the type of a list, with its keys.
+func listTypeOf(schema *apiextensionsv1.JSONSchemaProps) string {
+	return strings.Join(append([]string{ptr.Deref(schema.XListType, "atomic")}, schema.XListMapKeys...), " ")
+}
+
+// compareBounds checks limits: a new or tighter limit refuses values that were accepted.
+func compareBounds(report reporter, path string, before, after *apiextensionsv1.JSONSchemaProps) {
+	compareMax(report, path, "maxLength", before.MaxLength, after.MaxLength)
+	compareMax(report, path, "maxItems", before.MaxItems, after.MaxItems)
+	compareMax(report, path, "maxProperties", before.MaxProperties, after.MaxProperties)
+	compareMax(report, path, "maximum", before.Maximum, after.Maximum)
+	compareMin(report, path, "minLength", before.MinLength, after.MinLength)
+	compareMin(report, path, "minItems", before.MinItems, after.MinItems)
+	compareMin(report, path, "minProperties", before.MinProperties, after.MinProperties)
+	compareMin(report, path, "minimum", before.Minimum, after.Minimum)
+}
+
+func compareMax[N int64 | float64](report reporter, path, name string, before, after *N) {
+	if after != nil && (before == nil || *after < *before) {
+		reportBound(report, path, name, before, *after)
 	}
 }
 
-func closerMax[N int64 | float64](before, after *N) bool {
-	return after != nil && (before == nil || *after < *before)
+func compareMin[N int64 | float64](report reporter, path, name string, before, after *N) {
+	if after != nil && (before == nil || *after > *before) {
+		reportBound(report, path, name, before, *after)
+	}
 }
 
-func closerMin[N int64 | float64](before, after *N) bool {
-	return after != nil && (before == nil || *after > *before)
+func reportBound[N int64 | float64](report reporter, path, name string, before *N, after N) {
+	was := "none"
+	if before != nil {
+		was = fmt.Sprint(*before)
+	}
+	report(path, "%s was %s, and is %v", name, was, after)
 }

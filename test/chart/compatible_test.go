@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,47 +26,98 @@ import (
 	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
-// acceptedFile lists incompatible changes that were made on purpose, one per line, in the form of
-// incompatible.
-const acceptedFile = "incompatible.txt"
+const (
+	// baseline is the commit since which all changes of the CRDs are compared: that of the last release, once there is one.
+	baseline = "41c96b760b0693ea8c7141ce72c3a34a0579c49e"
+	// acceptedFile lists incompatible changes that were made on purpose since then, one per line, in the form of
+	// incompatible.
+	acceptedFile = "incompatible.txt"
+	crdFolder    = "config/crd/bases"
+)
 
-// TestCRDsStayCompatible compares the CRDs with those before the last commit that changed them, and
-// applies that commit's samples to them.
+// TestCRDsStayCompatible compares the CRDs before and after each commit since the baseline, and after those with
+// the files as they are now.
 func TestCRDsStayCompatible(t *testing.T) {
-	commit := lastBefore(t)
-	accepted := strings.Split(harness.RepositoryFile(t, "test", "chart", "testdata", acceptedFile), "\n")
-	for name, content := range filesAt(t, commit, "config/crd/bases") {
-		after, err := readCRD([]byte(readFileOrEmpty(filepath.Join(harness.Root(), "config", "crd", "bases", name))))
-		if err != nil {
-			t.Errorf("config/crd/bases/%s of the commit %s is gone: %v", name, commit, err)
-			continue
-		}
-		before, err := readCRD([]byte(content))
-		harness.Must(t, err)
-		for _, change := range incompatible(before, after) {
+	needsBaseline(t)
+	accepted := strings.FieldsFunc(harness.RepositoryFile(t, "test", "chart", "testdata", acceptedFile),
+		func(r rune) bool { return r == '\n' })
+	var found []string
+	states := crdCommits(t)
+	for i, before := range states {
+		after := append(states, "")[i+1]
+		for _, change := range crdChanges(t, before, after) {
+			found = append(found, change)
 			if !slices.Contains(accepted, change) {
-				t.Errorf("%s\n\tObjects of the commit %s may be refused or lose something. Change it back, or add the line to test/chart/testdata/%s.",
-					change, commit, acceptedFile)
+				t.Errorf("%s\n\tChanged by %s: objects may be refused or lose something. Change it back, or add the line to test/chart/testdata/%s.",
+					change, cmp.Or(after, "what is not committed"), acceptedFile)
 			}
+		}
+	}
+	for _, line := range accepted {
+		if !slices.Contains(found, line) {
+			t.Errorf("test/chart/testdata/%s: no change since the commit %s needs this line, remove it: %s", acceptedFile, baseline, line)
 		}
 	}
 }
 
-// TestObjectsOutliveAnUpgradeOfTheCRDs creates the samples from before the last change under the
-// CRDs of that time, upgrades the CRDs, and applies the same samples again.
+// crdCommits returns the baseline and the later commits that changed the CRDs, the oldest first.
+func crdCommits(t *testing.T) []string {
+	t.Helper()
+	later, err := git(t, harness.Root(), "rev-list", "--first-parent", "--reverse", baseline+"..HEAD", "--", crdFolder)
+	harness.Must(t, err)
+	return append([]string{baseline}, strings.Fields(later)...)
+}
+
+// crdChanges returns the incompatible changes between two commits. The second may be empty: the files as they are now.
+func crdChanges(t *testing.T, before, after string) (found []string) {
+	t.Helper()
+	// The filter leaves out new files.
+	files, err := git(t, harness.Root(), append([]string{"diff", "--name-only", "--no-renames", "--diff-filter=a"},
+		append(strings.Fields(before+" "+after), "--", crdFolder)...)...)
+	harness.Must(t, err)
+	for _, file := range strings.Fields(files) {
+		was, err := readCRD([]byte(fileAt(t, before, file)))
+		harness.Must(t, err)
+		content := fileAt(t, after, file)
+		if content == "" {
+			found = append(found, was.Name+": it is gone")
+			continue
+		}
+		is, err := readCRD([]byte(content))
+		harness.Must(t, err)
+		found = append(found, incompatible(was, is)...)
+	}
+	return found
+}
+
+// fileAt returns the content of a file at a commit or, without one, now; empty if it does not exist.
+func fileAt(t *testing.T, commit, file string) string {
+	t.Helper()
+	if commit == "" {
+		return readFileOrEmpty(filepath.Join(harness.Root(), file))
+	}
+	content, err := git(t, harness.Root(), "show", commit+":"+file)
+	if err != nil {
+		return ""
+	}
+	return content
+}
+
+// TestObjectsOutliveAnUpgradeOfTheCRDs creates the samples of the baseline under its CRDs, upgrades the CRDs, and
+// applies the same samples again.
 func TestObjectsOutliveAnUpgradeOfTheCRDs(t *testing.T) {
-	commit := lastBefore(t)
+	needsBaseline(t)
 	t.Cleanup(func() { removeCRDs(t) })
-	for _, content := range filesAt(t, commit, "config/crd/bases") {
+	for _, content := range filesAt(t, crdFolder) {
 		apply(t, content)
 	}
-	samples := filesAt(t, commit, "config/samples")
+	samples := filesAt(t, "config/samples")
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-sample"}}
 	harness.Must(t, client.IgnoreAlreadyExists(env.Client.Create(t.Context(), namespace)))
 	for _, content := range samples {
 		apply(t, content)
 	}
-	files, err := filepath.Glob(filepath.Join(harness.Root(), "config", "crd", "bases", "*.yaml"))
+	files, err := filepath.Glob(filepath.Join(harness.Root(), crdFolder, "*.yaml"))
 	harness.Must(t, err)
 	for _, file := range files {
 		apply(t, readFileOrEmpty(file))
@@ -77,9 +129,9 @@ func TestObjectsOutliveAnUpgradeOfTheCRDs(t *testing.T) {
 		// A person or a GitOps tool then repeats the apply, which must change nothing.
 		stored := env.Stored(t, object)
 		apply(t, content)
-		harness.Same(t, fmt.Sprintf("generation of %s of the commit %s after the upgrade", name, commit), stored.GetGeneration(), env.Stored(t, object).GetGeneration())
+		harness.Same(t, fmt.Sprintf("generation of %s of the commit %s after the upgrade", name, baseline), stored.GetGeneration(), env.Stored(t, object).GetGeneration())
 		// Stored objects may continue to violate a new rule; new objects may not.
-		harness.NoError(t, fmt.Sprintf("%s of the commit %s, made anew", name, commit), env.Client.Create(t.Context(), renamed(t, content), client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict)))
+		harness.NoError(t, fmt.Sprintf("%s of the commit %s, made anew", name, baseline), env.Client.Create(t.Context(), renamed(t, content), client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict)))
 	}
 }
 
@@ -91,71 +143,49 @@ func renamed(t *testing.T, manifest string) *unstructured.Unstructured {
 	return object
 }
 
-// lastBefore returns the commit before the last change of the CRDs: HEAD if the change is not
-// committed yet.
-func lastBefore(t *testing.T) string {
+func needsBaseline(t *testing.T) {
 	t.Helper()
-	commit, missing := lastBeforeIn(t, harness.Root())
-	if missing != "" {
+	if missing := missingIn(t, harness.Root()); missing != "" {
 		needs.Missing(t, "%s", missing)
 	}
-	return commit
 }
 
-// lastBeforeIn is lastBefore in a clone of the repository, or returns what it lacks to know the commit.
-func lastBeforeIn(t *testing.T, clone string) (commit, missing string) {
+// missingIn returns what a clone of the repository lacks for a comparison with the baseline.
+func missingIn(t *testing.T, clone string) string {
 	t.Helper()
 	if _, err := git(t, clone, "rev-parse", "--verify", "-q", "HEAD"); err != nil {
-		return "", fmt.Sprintf("the sources are no git repository: %v", err)
+		return fmt.Sprintf("the sources are no git repository: %v", err)
 	}
-	const crds = "config/crd/bases"
-	if changed, err := git(t, clone, "status", "--porcelain", "--", crds); err != nil {
-		t.Fatal(err)
-	} else if changed != "" {
-		return "HEAD", ""
+	if _, err := git(t, clone, "merge-base", "--is-ancestor", baseline, "HEAD"); err != nil {
+		return "the clone lacks the commit " + baseline + ", since which the CRDs are compared (git fetch --unshallow)"
 	}
-	last, err := git(t, clone, "log", "-1", "--format=%H", "--", crds)
-	harness.Must(t, err)
-	before, err := git(t, clone, "rev-parse", "--verify", "-q", last+"^")
-	if err != nil {
-		// In a shallow clone its oldest commit seems to have made all files. Compared with itself it has changed nothing.
-		if shallow, err := git(t, clone, "rev-parse", "--is-shallow-repository"); err != nil || shallow == "true" {
-			return "", "the clone lacks the commit before the last change of the CRDs (git fetch --unshallow)"
-		}
-		return "HEAD", "" // the first commit
-	}
-	if files, err := git(t, clone, "ls-tree", "--name-only", before, crds+"/"); err != nil || files == "" {
-		return "HEAD", ""
-	}
-	return before, ""
+	return ""
 }
 
 func TestAShallowCloneHasNoEarlierCRDsToCompareWith(t *testing.T) {
-	lastBefore(t) // the test needs a repository too
+	needsBaseline(t) // the test needs a repository too
 	clone := filepath.Join(t.TempDir(), "clone")
 	_, err := git(t, harness.Root(), "clone", "-q", "--depth=1", "file://"+harness.Root(), clone)
 	harness.Must(t, err)
-	if commit, missing := lastBeforeIn(t, clone); missing == "" {
-		t.Errorf("the CRDs would be compared with those of %s", commit)
+	if missingIn(t, clone) == "" {
+		t.Error("the CRDs would be compared with those of a commit that the clone lacks")
 	}
 }
 
-// filesAt returns the YAML files of a folder at a commit, by name.
-func filesAt(t *testing.T, commit, folder string) map[string]string {
+// filesAt returns the YAML files of a folder at the baseline, by name.
+func filesAt(t *testing.T, folder string) map[string]string {
 	t.Helper()
-	names, err := git(t, harness.Root(), "ls-tree", "--name-only", commit, folder+"/")
+	names, err := git(t, harness.Root(), "ls-tree", "--name-only", baseline, folder+"/")
 	harness.Must(t, err)
 	files := map[string]string{}
 	for _, name := range strings.Fields(names) {
 		if path.Ext(name) != ".yaml" {
 			continue
 		}
-		if files[path.Base(name)], err = git(t, harness.Root(), "show", commit+":"+name); err != nil {
-			t.Fatal(err)
-		}
+		files[path.Base(name)] = fileAt(t, baseline, name)
 	}
 	if len(files) < 5 {
-		t.Fatalf("%s has only %d files at %s", folder, len(files), commit)
+		t.Fatalf("%s has only %d files at %s", folder, len(files), baseline)
 	}
 	return files
 }
@@ -235,15 +265,22 @@ func TestIncompatibleChangesAreFound(t *testing.T) {
 			spec(crd, func(s *props) { delete(s.Properties, "title") })
 		}, "things.example.com.spec.title: it is gone, and is dropped from what is stored"},
 		{"a type changes", property("title", func(p *props) { p.Type = "integer" }), `things.example.com.spec.title: the type was "string", and is "integer"`},
-		{"a bound is closer", property("title", func(p *props) { p.MaxLength = ptr.To[int64](5) }), "things.example.com.spec.title: maxLength is closer than it was"},
-		{"a bound is new", property("title", func(p *props) { p.MinLength = ptr.To[int64](1) }), "things.example.com.spec.title: minLength is closer than it was"},
+		{"a bound is closer", property("title", func(p *props) { p.MaxLength = ptr.To[int64](5) }), "things.example.com.spec.title: maxLength was 10, and is 5"},
+		{"a bound is new", property("title", func(p *props) { p.MinLength = ptr.To[int64](1) }), "things.example.com.spec.title: minLength was none, and is 1"},
 		{"a value goes", property("level", func(p *props) { p.Enum = p.Enum[:1] }), `things.example.com.spec.level: the value "b" is refused`},
 		{"values are listed", property("title", func(p *props) { p.Enum = []apiextensionsv1.JSON{{Raw: []byte(`"a"`)}} }), "things.example.com.spec.title: it takes some values alone now"},
 		{"a pattern comes", property("title", func(p *props) { p.Pattern = "^a" }), `things.example.com.spec.title: the pattern was "", and is "^a"`},
 		{"a member is required", func(crd *apiextensionsv1.CustomResourceDefinition) {
 			spec(crd, func(s *props) { s.Required = append(s.Required, "title") })
 		}, "things.example.com.spec.title: it is required now"},
-		{"entries are bound", property("list", func(p *props) { p.Items.Schema.MaxLength = ptr.To[int64](1) }), "things.example.com.spec.list[]: maxLength is closer than it was"},
+		{"entries are bound", property("list", func(p *props) { p.Items.Schema.MaxLength = ptr.To[int64](1) }), "things.example.com.spec.list[]: maxLength was none, and is 1"},
+		{"a rule goes", property("level", func(p *props) { p.XValidations = nil }), ""},
+		{"a rule has another message", property("level", func(p *props) { p.XValidations[0].Message = "New." }), ""},
+		{"a rule changes", property("level", func(p *props) { p.XValidations[0].Rule = `self == "a"` }), `things.example.com.spec.level: the rule "self == \"a\"" is new`},
+		{"a default changes", property("level", func(p *props) { p.Default = &apiextensionsv1.JSON{Raw: []byte(`"b"`)} }), `things.example.com.spec.level: the default was "a", and is "b"`},
+		{"a default goes", property("level", func(p *props) { p.Default = nil }), `things.example.com.spec.level: the default was "a", and is none`},
+		{"entries must differ", property("list", func(p *props) { p.XListType = ptr.To("set") }), `things.example.com.spec.list: the list type was "atomic", and is "set"`},
+		{"entries have another key", property("map", func(p *props) { p.XListMapKeys = []string{"title"} }), `things.example.com.spec.map: the list type was "map name", and is "map title"`},
 		{"a version is not served", func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions[0].Served = false },
 			"things.example.com: the version v1 is not served any more"},
 		{"a selector goes", func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions[0].SelectableFields = nil },
@@ -269,8 +306,10 @@ func thing() *apiextensionsv1.CustomResourceDefinition {
 				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &props{
 					Type: "object", Properties: map[string]props{"spec": {Type: "object", Properties: map[string]props{
 						"title": {Type: "string", MaxLength: ptr.To[int64](10)},
-						"level": {Type: "string", Enum: []apiextensionsv1.JSON{{Raw: []byte(`"a"`)}, {Raw: []byte(`"b"`)}}},
-						"list":  {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &props{Type: "string"}}},
+						"level": {Type: "string", Enum: []apiextensionsv1.JSON{{Raw: []byte(`"a"`)}, {Raw: []byte(`"b"`)}},
+							Default: &apiextensionsv1.JSON{Raw: []byte(`"a"`)}, XValidations: apiextensionsv1.ValidationRules{{Rule: "self != ''"}}},
+						"map":  {Type: "array", XListType: ptr.To("map"), XListMapKeys: []string{"name"}},
+						"list": {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &props{Type: "string"}}},
 					}}},
 				}},
 			}},
