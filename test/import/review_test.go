@@ -347,7 +347,7 @@ func TestAMergedPullRequestIsNotOpenedAgain(t *testing.T) {
 	p.Status = v1alpha1.PullRequestOpen
 	before := p.versions()
 	_, err = p.try(reviewimport.Options{}, commitB, document(goes))
-	p.base().wantRefused(err) // a merged pull request is not opened
+	p.base().wantRefused(err, "is merged, and a merged pull request stays merged")
 	harness.Same(t, "a refused import wrote", before, p.versions())
 	p.Status = ""
 	p.reviews(commitB, document(stays))
