@@ -57,6 +57,7 @@ func (s *trial) phase(name string, fault func()) outcome {
 	s.judge(initial)
 	out.observed = s.monitor.seen(watched)
 	s.t.Log(out)
+	s.checkBounds(out)
 	return out
 }
 
