@@ -116,20 +116,21 @@ func TestASessionSeesNoOtherOrganization(t *testing.T) {
 	}
 	harness.Same(t, "a decision about another's finding", http.StatusNotFound, v.asks("/console/findings/f-theirs", mute(token)).StatusCode)
 	operation := v.asks("/console/operations/_new", url.Values{"token": {token}, "user_status": {"muted"}, "id": {"f-theirs"}})
-	if operation.StatusCode == http.StatusSeeOther {
-		harness.Eventually(t, func(g Gomega) {
-			g.Expect(v.asks(operation.Header.Get("Location"), nil).text).To(ContainSubstring("nothing is decided yet"))
-		})
-		// Its page has no form, because it would change nothing.
-		name := path.Base(operation.Header.Get("Location"))
-		stored := testenv.Get(t, NewWithT(t), env, builder.TriageOperation(name, "").In(mine.namespace).Build())
-		if answer := v.asks(operation.Header.Get("Location")+"/commit", url.Values{"token": {token}, "uid": {string(stored.UID)}}); answer.StatusCode != http.StatusSeeOther {
-			t.Fatalf("the commit gets %s:\n%s", answer.Status, answer.text)
-		}
-		harness.Eventually(t, func(g Gomega) {
-			g.Expect(v.asks(operation.Header.Get("Location"), nil).text).To(Or(ContainSubstring("Outcome"), ContainSubstring("failed")))
-		})
+	if operation.StatusCode != http.StatusSeeOther {
+		t.Fatalf("an operation about another's finding gets %s:\n%s", operation.Status, operation.text)
 	}
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(v.asks(operation.Header.Get("Location"), nil).text).To(ContainSubstring("nothing is decided yet"))
+	})
+	// Its page has no form, because it would change nothing.
+	name := path.Base(operation.Header.Get("Location"))
+	stored := testenv.Get(t, NewWithT(t), env, builder.TriageOperation(name, "").In(mine.namespace).Build())
+	if answer := v.asks(operation.Header.Get("Location")+"/commit", url.Values{"token": {token}, "uid": {string(stored.UID)}}); answer.StatusCode != http.StatusSeeOther {
+		t.Fatalf("the commit gets %s:\n%s", answer.Status, answer.text)
+	}
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(v.asks(operation.Header.Get("Location"), nil).text).To(Or(ContainSubstring("Outcome"), ContainSubstring("failed")))
+	})
 	if got := theirs.finding("f-theirs").Spec.Triage.UserStatus; got == v1alpha1.UserStatusMuted {
 		t.Error("another's finding was decided about")
 	}
