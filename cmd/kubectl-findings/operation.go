@@ -374,6 +374,7 @@ func (w *operating) finish(ctx context.Context) error {
 	case ctx.Err() != nil:
 		err = fmt.Errorf("operation %s: interrupted", w.name)
 	}
+	err = w.session.explain(err, w.need(w.name))
 	return fmt.Errorf("%w\nThe operation continues in the cluster.\n%s", err, w.whatNext())
 }
 

@@ -77,6 +77,8 @@ func TestAnOperationThatCannotBeReadSaysWhatToDo(t *testing.T) {
 	w.session.config = &rest.Config{Host: "https://here"}
 	_, err := w.propose(t.Context())
 	harness.ErrorContains(t, "the preview", err, "operation mute: Unauthorized\nThe API server https://here does not accept these credentials: log in again")
+	harness.ErrorContains(t, "after the commit", w.finish(t.Context()), "operation mute: Unauthorized\nThe API server https://here does not accept these credentials: log in again",
+		"\nThe operation continues in the cluster.\n")
 	harness.ErrorContains(t, "the deletion", w.discard(t.Context(), false), "may be left behind",
 		"It decides nothing, and is removed after a day; to delete it at once: kubectl delete triageoperation mute -n org-acme")
 }
