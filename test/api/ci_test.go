@@ -385,7 +385,7 @@ func TestTheScriptForCISaysWhatHappened(t *testing.T) {
 		{"a pull request with nothing new", sarif(numbered(30)...), pullRequest, 0, `"gate":"passed"`},
 		{"a pull request with something new", sarif("one"), pullRequest, 3, "the gate failed"},
 		{"a comment without an answer", sarif("one"), comment("http://bot:secret@127.0.0.1:1/c"), 3, "no answer from COMMENT_URL\n"},
-		{"a comment that is refused", sarif("one"), comment(strings.Replace(facade.url("/v2/c"), "//", "//bot:secret@", 1)), 3, "findings: COMMENT_URL answered 40"},
+		{"a comment that is refused", sarif("one"), comment(strings.Replace(facade.url("/v2/c"), "//", "//bot:secret@", 1)), 3, "findings: COMMENT_URL answered 401 (has its token expired?)"},
 		{"a title that looks like an answer", injected, pullRequest, 3, "the gate failed"},
 		{"a scanner that crashed, in a pull request", crashed, pullRequest, 1, "did not cover everything"},
 		{"a scanner that crashed, on the branch", crashed, nil, 1, "the import failed"},
@@ -413,7 +413,7 @@ func TestTheScriptForCISaysWhatHappened(t *testing.T) {
 	}
 	j.env["FINDINGS_API_KEY"] = "none"
 	j.env["FINDINGS_URL"] = strings.Replace(j.env["FINDINGS_URL"], "//", "//bot:secret@", 1)
-	if out, status := script(sarif("one")); status != 1 || !strings.Contains(out, "the service at "+facade.Address()+" answered 401 (has the key expired?)") {
+	if out, status := script(sarif("one")); status != 1 || !strings.Contains(out, "the service at "+facade.Address()+" answered 401 (has its token expired?)") {
 		t.Errorf("a key that is none: status %d, printed %s", status, out)
 	}
 	j.env["REPOSITORY"] = "acme/repo"
@@ -423,7 +423,7 @@ func TestTheScriptForCISaysWhatHappened(t *testing.T) {
 	for _, name := range []string{"FINDINGS_URL", "FINDINGS_API_KEY", "REPOSITORY", "PROJECT", "COMMIT"} {
 		for _, without := range []string{"unset " + name, name + "="} {
 			out, status := j.run(without+"; sh findings.sh", map[string]string{"COMMIT": mainCommit})
-			if status != 1 || !strings.Contains(out, "findings: "+name+" is not set") {
+			if status != 1 || !strings.Contains(out, "findings: "+name+" is not set: it is ") {
 				t.Errorf("%s: status %d, printed %s", without, status, out)
 			}
 		}
