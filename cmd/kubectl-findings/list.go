@@ -57,8 +57,8 @@ const listExample = `  # Open and serious findings of a project
 // errNamesOfSeveral is returned because a finding's name does not depend on the organization: another command would
 // look for these names in one organization, and may find others of the same name there.
 var errNamesOfSeveral = errors.New("-o name cannot be used with --all-namespaces, because findings of several " +
-	"organizations can have the same name: choose one organization with --organization, or print both with " +
-	`-o jsonpath='{range .items[*]}{.metadata.namespace} {.metadata.name}{"\n"}{end}'`)
+	"organizations can have the same name: choose one organization with --organization, or print each " +
+	`namespace and name with -o jsonpath='{range .items[*]}{.metadata.namespace} {.metadata.name}{"\n"}{end}'`)
 
 type listOptions struct {
 	cli

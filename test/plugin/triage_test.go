@@ -265,7 +265,6 @@ func TestTheAnswerIsNoUnlessItIsYes(t *testing.T) {
 	}
 }
 
-// A finding that is deleted meanwhile is reported as a separate failure.
 // A shell ends a loop only if the command in it has ended by the signal itself.
 func TestCtrlCEndsTheLoopOfAShell(t *testing.T) {
 	o := newOrganization(t, "terminal-loop").withMany(3)
@@ -277,6 +276,7 @@ func TestCtrlCEndsTheLoopOfAShell(t *testing.T) {
 	harness.Lacks(t, "the terminal", screen, "nothing matches the filters", "next command")
 }
 
+// A finding that is deleted meanwhile is reported as a separate failure.
 func TestAFindingThatGoesIsNamed(t *testing.T) {
 	o := newOrganization(t, "gone").withMany(3)
 	g := beforeCommit(func() {
