@@ -128,11 +128,14 @@ func onGitHub(t *testing.T) recipe {
 }
 
 // Results of an older commit that arrive last would replace those of a newer one, and if each commit cancels the job of
-// the branch, a branch with many commits is never imported. On GitHub, workflows of the same group cancel each other.
-// GitLab by default cancels nothing once a job that is not interruptible has begun.
+// the branch, a branch with many commits is never imported. On GitHub, the job of the older of two commits may start
+// last, and one for a merged pull request has the ref of its base branch. GitLab by default cancels nothing once a job
+// that is not interruptible has begun.
 func TestRecipesRunOneJobAtATime(t *testing.T) {
 	for _, c := range []struct{ name, language, want string }{
-		{"GitHub Actions", "yaml", "concurrency:\n  group: ${{ github.workflow_ref }}-${{ github.ref }}\n  cancel-in-progress: ${{ github.event_name == 'pull_request' }}\n"},
+		{"GitHub Actions", "yaml", "concurrency:\n  group: ${{ github.workflow }}-${{ github.event.pull_request.number || github.ref }}\n  cancel-in-progress: ${{ github.event_name == 'pull_request' }}\n"},
+		{"GitHub Actions", "yaml", "          ref: ${{ github.event.pull_request && github.sha || github.ref }}\n"},
+		{"GitHub Actions", "yaml", ` COMMIT="$(git rev-parse HEAD)"`},
 		{"GitLab CI", "yaml", "  interruptible: true\n"},
 		{"GitLab CI", "yaml", "workflow:\n  auto_cancel:\n    on_new_commit: interruptible\n"},
 		{"Jenkins", "groovy", "  options { disableConcurrentBuilds(abortPrevious: env.CHANGE_ID != null) }\n"},
@@ -168,7 +171,7 @@ func TestRecipesUploadNoOlderFile(t *testing.T) {
 		j.commit()
 		j.write("results.sarif", sarif("one"))
 		out, status := j.follow(recipe(t), map[string]string{
-			"GITHUB_SHA": mainCommit, "CI_COMMIT_SHA": mainCommit, "GIT_COMMIT": mainCommit, "PULL_REQUEST": "", "RETRIES": "0",
+			"CI_COMMIT_SHA": mainCommit, "GIT_COMMIT": mainCommit, "PULL_REQUEST": "", "RETRIES": "0",
 			"GITHUB_REF": "refs/heads/main", "CI_COMMIT_BRANCH": "main", "BRANCH_NAME": "main", "REF": "main",
 		})
 		if status != 1 || !strings.Contains(out, "the scanner did not run to its end") {
@@ -284,11 +287,11 @@ func TestTheRecipesForCI(t *testing.T) {
 		"GitHub Actions": {
 			recipe: onGitHub, header: "Authorization", comment: "POST /repos/acme/repo/issues/412/comments", key: "Bearer for-comments",
 			onMain: func(api string) map[string]string {
-				return map[string]string{"GITHUB_REF": "refs/heads/main", "GITHUB_SHA": mainCommit, "GITHUB_API_URL": api, "GITHUB_REPOSITORY": "acme/repo",
+				return map[string]string{"GITHUB_REF": "refs/heads/main", "GITHUB_API_URL": api, "GITHUB_REPOSITORY": "acme/repo",
 					"PULL_REQUEST": "", "PR_TITLE": "", "PR_AUTHOR": "", "PR_OPENED_AT": "", "COMMENT_HEADER": "Authorization: Bearer for-comments"}
 			},
 			inPullRequest: func(api string) map[string]string {
-				return map[string]string{"GITHUB_REF": "refs/pull/412/merge", "GITHUB_SHA": mergedHead, "GITHUB_API_URL": api, "GITHUB_REPOSITORY": "acme/repo",
+				return map[string]string{"GITHUB_REF": "refs/pull/412/merge", "GITHUB_API_URL": api, "GITHUB_REPOSITORY": "acme/repo",
 					"PULL_REQUEST": "412", "PR_TITLE": `Refund "orders" & $(exit 9)`, "PR_AUTHOR": "jo", "PR_OPENED_AT": "2026-03-01T08:30:00Z",
 					"COMMENT_HEADER": "Authorization: Bearer for-comments"}
 			},
