@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -91,8 +90,6 @@ const (
 	shutdownTimeout = 20 * time.Second
 	// minRetentionRate ensures that a deletion gets its turn within the time that controllers.Options give a reconcile.
 	minRetentionRate = 0.1
-	// readinessTimeout bounds the check whether the caches have synced.
-	readinessTimeout = time.Second
 )
 
 // controllerOptions are the flags of `findings-operator controller` and what follows from them.
@@ -340,17 +337,5 @@ func (o *controllerOptions) manager(registerer prometheus.Registerer) (ctrl.Mana
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return nil, err
 	}
-	return mgr, mgr.AddReadyzCheck("caches", cachesSynced(mgr))
-}
-
-// cachesSynced reports ready once the controllers' caches have synced.
-func cachesSynced(mgr ctrl.Manager) healthz.Checker {
-	return func(request *http.Request) error {
-		ctx, cancel := context.WithTimeout(request.Context(), readinessTimeout)
-		defer cancel()
-		if !mgr.GetCache().WaitForCacheSync(ctx) {
-			return errors.New("the caches have not synced yet")
-		}
-		return nil
-	}
+	return mgr, addReadiness(mgr)
 }

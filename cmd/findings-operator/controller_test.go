@@ -133,6 +133,29 @@ func (w *watches) all() []string {
 	return slices.Sorted(maps.Keys(w.lists))
 }
 
+// settled returns the watches once none has begun for a second: an informer lists before it watches.
+func (w *watches) settled(t *testing.T) []string {
+	t.Helper()
+	begun, quietSince := w.all(), time.Now()
+	eventually(t, func(g Gomega) {
+		if now := w.all(); !slices.Equal(now, begun) {
+			begun, quietSince = now, time.Now()
+		}
+		g.Expect(time.Since(quietSince)).To(BeNumerically(">", time.Second), "watches still begin")
+	})
+	return begun
+}
+
+// recordWatches records the watches of the controllers' kinds.
+func recordWatches(o *controllerOptions) *watches {
+	w := &watches{lists: map[string]bool{}}
+	harness.Between(o.kinds, func(next http.RoundTripper, request *http.Request) (*http.Response, error) {
+		w.note(request)
+		return next.RoundTrip(request)
+	})
+	return w
+}
+
 // The second replica is ready while it waits, with full caches and empty queues, does nothing, and takes over when the
 // first one ends.
 func TestSecondReplicaTakesOver(t *testing.T) {
@@ -161,11 +184,7 @@ func TestSecondReplicaTakesOver(t *testing.T) {
 
 	address := harness.FreeAddress(t)
 	second := completed(t, controllerFlags(t, address, flags...)...)
-	watched := watches{lists: map[string]bool{}}
-	harness.Between(second.kinds, func(next http.RoundTripper, request *http.Request) (*http.Response, error) {
-		watched.note(request)
-		return next.RoundTrip(request)
-	})
+	watched := recordWatches(second)
 	run(t, second)
 	eventually(t, func(g Gomega) {
 		g.Expect(status(t, "http://"+address+"/readyz")).To(Equal(http.StatusOK))
@@ -174,20 +193,42 @@ func TestSecondReplicaTakesOver(t *testing.T) {
 	NewWithT(t).Expect(holder()).To(Equal(first), "the Lease was taken from a leader at work")
 	reconciled("meanwhile")
 	nothingWaits()
-	// An informer lists before it watches, so some watches may begin only now.
-	inWaiting, quietSince := watched.all(), time.Now()
-	eventually(t, func(g Gomega) {
-		if now := watched.all(); !slices.Equal(now, inWaiting) {
-			inWaiting, quietSince = now, time.Now()
-		}
-		g.Expect(time.Since(quietSince)).To(BeNumerically(">", time.Second), "watches still begin")
-	})
+	inWaiting := watched.settled(t)
 
 	stopFirst()
 	reconciled("after")
 	NewWithT(t).Expect(holder()).NotTo(Equal(first))
 	nothingWaits()
 	harness.Same(t, "watches before and after the election", inWaiting, watched.all())
+}
+
+// Without the signing keys no replica leads: if this one counted as ready, a rollout would end the replica that works.
+func TestReplicaThatCannotListTheSigningKeysIsNotReady(t *testing.T) {
+	address := harness.FreeAddress(t)
+	o := completed(t, controllerFlags(t, address)...)
+	watched, allowed := recordWatches(o), make(chan struct{})
+	harness.Between(o.kinds, func(next http.RoundTripper, request *http.Request) (*http.Response, error) {
+		if strings.HasSuffix(request.URL.Path, "/configmaps") {
+			select {
+			case <-allowed:
+			case <-request.Context().Done():
+				return nil, request.Context().Err()
+			}
+		}
+		return next.RoundTrip(request)
+	})
+	run(t, o)
+	answers := func(want int) {
+		t.Helper()
+		eventually(t, func(g Gomega) { g.Expect(status(t, "http://"+address+"/readyz")).To(Equal(want)) })
+	}
+	answers(http.StatusInternalServerError)
+	eventually(t, func(g Gomega) { g.Expect(watched.all()).NotTo(BeEmpty()) })
+	watched.settled(t)
+	harness.Same(t, "/readyz with all kinds, but not the signing keys", http.StatusInternalServerError,
+		status(t, "http://"+address+"/readyz"))
+	close(allowed)
+	answers(http.StatusOK)
 }
 
 func TestControllersThatStartBeforeTheAPIServerWaitForIt(t *testing.T) {
