@@ -147,7 +147,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	defer r.counting.Delete(req.Namespace)
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope,
-		Phases: []reconcile.Phase[*scope]{r.compile, r.count, r.putInForce, r.report},
+		Phases:   []reconcile.Phase[*scope]{r.compile, r.count, r.putInForce, r.report},
+		Deleting: r.metrics.forget, // it decides nothing, whatever holds it
 		Gone: func(name types.NamespacedName) {
 			r.metrics.forget(name)
 			r.forget(name)

@@ -135,6 +135,24 @@ func happened(f *v1alpha1.Finding) (out []string) {
 
 const ok = v1alpha1.ReasonReconciled
 
+// A finalizer of another program may hold it for long.
+func TestAPolicyThatIsBeingDeletedIsNotCounted(t *testing.T) {
+	r := running(t)
+	policy := builder.TriagePolicy("held", "finding.ruleID == 'G1'").In(r.namespace).Build()
+	policy.Finalizers = []string{"example.com/hold"}
+	env.Create(t, policy)
+	counted := func() bool {
+		theMetrics.mu.Lock()
+		defer theMetrics.mu.Unlock()
+		_, is := theMetrics.policies[client.ObjectKeyFromObject(policy)]
+		return is
+	}
+	harness.Eventually(t, func(g Gomega) { g.Expect(counted()).To(BeTrue()) })
+	harness.Must(t, env.Client.Delete(t.Context(), policy))
+	harness.Eventually(t, func(g Gomega) { g.Expect(counted()).To(BeFalse()) })
+	testenv.Change(t, env, policy, func(p *v1alpha1.TriagePolicy) { p.Finalizers = nil })
+}
+
 func TestAPersonWinsOverAPolicyAndThePolicyOverNothing(t *testing.T) {
 	g, r := NewWithT(t), running(t)
 	f := r.finds("f-1", "G1")

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
@@ -137,6 +138,24 @@ func TestBacklogsAreAddedUp(t *testing.T) {
 	if n, err := testutil.GatherAndCount(registry); err != nil || n != 2 {
 		t.Errorf("%d series, %v: one for each figure, however many endpoints there are", n, err)
 	}
+}
+
+// A finalizer of another program may hold it for long. Nothing waits for it any more.
+func TestAnEndpointThatIsBeingDeletedHasNoBacklog(t *testing.T) {
+	ns := shared.Namespace(t, env)
+	endpoint := testenv.Create(t, env, builder.WebhookEndpoint("held").In(ns).Mutate(func(e *v1alpha1.WebhookEndpoint) {
+		e.Finalizers = []string{"example.com/hold"}
+	}).Build())
+	counted := func() bool {
+		theBacklog.mu.Lock()
+		defer theBacklog.mu.Unlock()
+		_, is := theBacklog.endpoints[client.ObjectKeyFromObject(endpoint)]
+		return is
+	}
+	harness.Eventually(t, func(g Gomega) { g.Expect(counted()).To(BeTrue(), "its ping is pending") })
+	harness.Must(t, env.Client.Delete(t.Context(), endpoint))
+	harness.Eventually(t, func(g Gomega) { g.Expect(counted()).To(BeFalse()) })
+	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Finalizers = nil })
 }
 
 // The condition is set above the bound and removed below half of it, with one write each.

@@ -31,6 +31,9 @@ import (
 // secretPoll is how often the Secret of another owner is read: only our own are watched.
 const secretPoll = 15 * time.Second
 
+// quotaRetry is how often a ping is tried for which a quota leaves no room.
+const quotaRetry = time.Minute
+
 // DefaultMaxPending is the default of Settings.MaxPending.
 const DefaultMaxPending = 10_000
 
@@ -98,9 +101,10 @@ func newScope() *scope { return reconcile.NewScope(&v1alpha1.WebhookEndpoint{}) 
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope,
-		Phases: []reconcile.Phase[*scope]{r.observeSpec, r.observeBacklog, r.ensureSecret},
-		Stored: r.announce,
-		Gone:   theBacklog.forget,
+		Phases:   []reconcile.Phase[*scope]{r.observeSpec, r.observeBacklog, r.ensureSecret},
+		Stored:   r.announce,
+		Deleting: theBacklog.forget, // its deliveries end, whatever holds it
+		Gone:     theBacklog.forget,
 	}.Run(ctx, req)
 }
 
@@ -195,6 +199,9 @@ func (r *Reconciler) ping(ctx context.Context, s *scope) error {
 	// endpoint.
 	err = r.Client.Create(ctx, delivery)
 	switch {
+	case kube.IsQuotaExceeded(err): // the Organization reports it, perhaps for days
+		s.RequeueAfter(quotaRetry)
+		return nil
 	case kube.IsRefusal(err):
 		s.RetryRefused(ctx, err, "the ping was refused, and is tried again later")
 		return nil

@@ -169,8 +169,10 @@ func TestAnEndpointWorksWhileItsPingIsRefused(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		return result
 	}
-	waits := func(g Gomega) { g.Expect(reconciled(g).RequeueAfter).To(Equal(reconcile.RefusedRetry)) }
-	harness.Eventually(t, waits) // once the cache has it
+	waits := func(retry time.Duration) {
+		harness.Eventually(t, func(g Gomega) { g.Expect(reconciled(g).RequeueAfter).To(Equal(retry)) })
+	}
+	waits(quotaRetry) // once the cache has it
 	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonReconciled)
 	NewWithT(t).Expect(endpoint.Status.PingedAt).To(BeNil())
 
@@ -179,7 +181,7 @@ func TestAnEndpointWorksWhileItsPingIsRefused(t *testing.T) {
 	r.Client = interceptor.NewClient(admitted.(client.WithWatch), refuseNew[*v1alpha1.WebhookDelivery](func() error {
 		return apierrors.NewBadRequest("denied")
 	}))
-	harness.Eventually(t, waits) // once the cache has its status
+	waits(reconcile.RefusedRetry) // once the cache has its status
 	r.Client = admitted
 
 	NewWithT(t).Expect(env.Client.Delete(t.Context(), quota)).To(Succeed())

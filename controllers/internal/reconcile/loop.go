@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
@@ -38,6 +39,9 @@ type Loop[S scoped] struct {
 	Ledger *ledger.Ledger
 	// Stored is called after each write of the status, while Before still holds the replaced status. Optional.
 	Stored func(S)
+	// Deleting is called for an object that is being deleted, if there is no Removal: the finalizer of another program may
+	// hold it for long. Optional.
+	Deleting func(types.NamespacedName)
 	// Gone is called for an object that does not exist. Optional.
 	Gone func(types.NamespacedName)
 }
@@ -87,6 +91,9 @@ func (l Loop[S]) begin(ctx context.Context, s S) ([]Phase[S], error) {
 	object := s.object()
 	if !object.GetDeletionTimestamp().IsZero() {
 		s.Begin(l.Clock.Now())
+		if len(l.Removal) == 0 && l.Deleting != nil {
+			l.Deleting(client.ObjectKeyFromObject(object))
+		}
 		if len(l.Removal) == 0 || !controllerutil.ContainsFinalizer(object, v1alpha1.CleanupFinalizer) {
 			s.outcomeOf().LeaveStatus() // it may be gone already
 			return nil, nil
