@@ -107,8 +107,10 @@ func (r *Reconciler) replaceRoleBinding(ctx context.Context, s *scope, have, wan
 	return nil
 }
 
+// announceRestored reports a changed RoleBinding. Without it as the related object, the Event about the next one would
+// only count up that about the first.
 func (r *Reconciler) announceRestored(s *scope, binding *rbacv1.RoleBinding) {
-	r.Recorder.Eventf(s.Object, nil, corev1.EventTypeWarning, "AccessRestored", "RestoreAccess",
+	r.Recorder.Eventf(s.Object, binding, corev1.EventTypeWarning, "AccessRestored", "RestoreAccess",
 		"RoleBinding %s in %s had been changed; changed it back", binding.Name, binding.Namespace)
 }
 

@@ -13,6 +13,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -236,6 +237,26 @@ func TestAccessIsKeptAsItShouldBe(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An Event that only counts up that about another binding would hide who became an administrator.
+func TestEachRestoredRoleBindingHasAnEventOfItsOwn(t *testing.T) {
+	shared.Start(t, env)
+	organization := readyOrganization(t, "restored")
+	var want []string
+	for _, role := range []string{viewerRole, adminRole} {
+		testenv.Change(t, env, binding("org-restored", role), func(b *rbacv1.RoleBinding) { b.Subjects = nil })
+		want = append(want, "RoleBinding "+role+" in org-restored had been changed; changed it back")
+	}
+	harness.Eventually(t, func(g Gomega) {
+		var notes []string
+		for _, event := range testenv.List(t, g, env, &eventsv1.EventList{}).Items {
+			if event.Regarding.UID == organization.UID && event.Reason == "AccessRestored" {
+				notes = append(notes, event.Note)
+			}
+		}
+		g.Expect(notes).To(ConsistOf(want))
+	})
 }
 
 // Without its finalizer a deleted organization would leave its namespace behind.
