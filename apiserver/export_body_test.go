@@ -71,7 +71,8 @@ func TestAStreamedBodyThatFailsIsCutOff(t *testing.T) {
 			t.Errorf("%s: the body ended with %v, as if it were whole", coding, err)
 		}
 		harness.Same(t, coding+": times closed", 1, closed())
-		harness.Contains(t, coding+": the log", log.String(), "level=ERROR", "the answer was cut off", "the model is gone")
+		harness.Contains(t, coding+": the log", log.String(), "level=ERROR", "status=500", "the answer was cut off",
+			"the model is gone")
 		harness.Lacks(t, coding+": the log, which holds no stack", log.String(), "goroutine")
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
+	"github.com/appsec-dev/findings-operator/internal/clientaddress"
 )
 
 // requestIDHeader identifies a request in responses and logs.
@@ -61,11 +62,14 @@ const statusClientGone = 499
 // requests at the read deadline of a connection.
 const maxClientWait = 10 * time.Second
 
-// outcome returns the status to log and to count: the one that was sent, or statusClientGone if the client left before
-// an error of the server. A request often fails because its client gave up, which must not raise an alert. A server
-// that stops cancels requests, too.
+// outcome returns the status to log and to count: the one that was sent, that of the server's error that cut the answer
+// off, or statusClientGone if the client left before an error of the server. A request often fails because its client
+// gave up, which must not raise an alert. A server that stops cancels requests, too.
 func (r *router) outcome(c *gin.Context, s *state, took time.Duration) int {
 	status := c.Writer.Status()
+	if s.err != nil && s.err.Status >= http.StatusInternalServerError {
+		status = s.err.Status
+	}
 	if status < http.StatusInternalServerError || !abandoned(c.Request.Context(), s.err) {
 		return status
 	}
@@ -102,11 +106,11 @@ func (r *router) record(c *gin.Context, s *state, status int, took time.Duration
 	if status == statusClientGone {
 		at = slog.LevelInfo
 	}
-	r.log.LogAttrs(c.Request.Context(), at, "Request", accessLine(c, s, route, status, took)...)
+	r.log.LogAttrs(c.Request.Context(), at, "Request", r.accessLine(c, s, route, status, took)...)
 }
 
 // accessLine omits the query, headers and bodies, because they may contain secrets.
-func accessLine(c *gin.Context, s *state, route string, status int, took time.Duration) []slog.Attr {
+func (r *router) accessLine(c *gin.Context, s *state, route string, status int, took time.Duration) []slog.Attr {
 	line := []slog.Attr{
 		slog.String("requestID", s.requestID),
 		slog.String("method", shorten(c.Request.Method, maxMethod)),
@@ -116,6 +120,9 @@ func accessLine(c *gin.Context, s *state, route string, status int, took time.Du
 		slog.Int("bytes", max(c.Writer.Size(), 0)),
 		slog.Duration("took", took),
 		slog.String("remote", c.Request.RemoteAddr),
+	}
+	if client := clientaddress.Of(c.Request, r.trustedProxies); client != clientaddress.Of(c.Request, nil) {
+		line = append(line, slog.String("client", client.String()))
 	}
 	if id := tracing.ID(c.Request.Context()); id != "" {
 		line = append(line, slog.String("traceID", id))

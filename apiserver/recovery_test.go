@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +49,25 @@ func TestAPanicIsAnInternalErrorAndItsCauseIsForTheLog(t *testing.T) {
 	harness.Contains(t, "the log", log.String(), "level=ERROR", "status=500", "the cause", "recovery_test.go")
 }
 
+// A proxy's address shows nobody who guesses keys.
+func TestTheLogNamesTheClientBehindATrustedProxy(t *testing.T) {
+	for reason, test := range map[string]struct {
+		trusted []netip.Prefix
+		want    string
+	}{
+		"a trusted proxy": {[]netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, " remote=192.0.2.1:4711 client=203.0.113.7\n"},
+		"any other peer":  {nil, " remote=192.0.2.1:4711\n"},
+	} {
+		var log bytes.Buffer
+		r := &router{metrics: newMetrics(prometheus.NewRegistry()), log: slog.New(slog.NewTextHandler(&log, nil)), trustedProxies: test.trusted}
+		request := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+		request.RemoteAddr = "192.0.2.1:4711"
+		request.Header.Set("X-Forwarded-For", "203.0.113.7")
+		answerOf(engineOf(r, func(c *gin.Context) { c.Status(http.StatusOK) }), request)
+		harness.Contains(t, reason, log.String(), test.want)
+	}
+}
+
 // Errors of other services can quote what a client sent, however long.
 func TestALineOfTheLogIsBounded(t *testing.T) {
 	var log bytes.Buffer
@@ -68,7 +88,7 @@ func TestAPanicInTheMiddleOfAnAnswerCutsItOff(t *testing.T) {
 		if err, _ := recover().(error); !errors.Is(err, http.ErrAbortHandler) {
 			t.Errorf("got %v; net/http must hear of it, or the client takes half an answer for a whole one", err)
 		}
-		harness.Contains(t, "the log", log.String(), "level=ERROR", "in the middle")
+		harness.Contains(t, "the log", log.String(), "level=ERROR", "status=500", "in the middle")
 	}()
 	routerWith(&log, func(c *gin.Context) {
 		send(c, http.StatusOK, content.Of([]byte(`{"items":[`)))
