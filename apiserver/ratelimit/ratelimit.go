@@ -29,8 +29,8 @@ type Options struct {
 	// that its password is in no command line. If empty, each replica counts separately. User and password are
 	// read again for each new connection; another host needs a restart.
 	RedisURLFile string
-	// Logger logs when counting moves from Redis to memory and back, and when the file names another server or
-	// database.
+	// Logger logs when counting moves from Redis to memory and back, and when the file can no longer be read, or names
+	// another server or database.
 	Logger logr.Logger
 	// Registerer registers the metrics; nil for none.
 	Registerer prometheus.Registerer

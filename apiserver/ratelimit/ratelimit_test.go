@@ -384,7 +384,7 @@ func TestOnlyTheServerOfTheStartGetsARotatedPassword(t *testing.T) {
 	} {
 		var log harness.Buffer
 		file := urlFile(t, "redis://u:first@old:6379")
-		options, err := redisOptions(file, logTo(&log))
+		options, err := redisOptions(file, harness.ErrorLogger(&log))
 		harness.Must(t, err)
 		harness.Must(t, os.WriteFile(file, []byte(url), 0o600))
 		for range 2 {
@@ -404,4 +404,25 @@ func TestOnlyTheServerOfTheStartGetsARotatedPassword(t *testing.T) {
 			harness.Same(t, "the password after the URL became "+next, "second", got)
 		}
 	}
+}
+
+// Otherwise nobody learns of it before the next restart, which fails.
+func TestAURLThatCanNoLongerBeReadIsLoggedOnce(t *testing.T) {
+	const good, bad = "redis://u:first@old:6379", "redis://u:100%@old:6379"
+	var log harness.Buffer
+	file := urlFile(t, good)
+	options, err := redisOptions(file, harness.ErrorLogger(&log))
+	harness.Must(t, err)
+	for _, step := range []struct {
+		url   string
+		lines int
+	}{{good, 0}, {bad, 1}, {bad, 1}, {good, 1}, {bad, 2}} {
+		harness.Must(t, os.WriteFile(file, []byte(step.url), 0o600))
+		_, password, err := options.CredentialsProviderContext(t.Context())
+		harness.Must(t, err)
+		harness.Same(t, "the password that stays in use", "first", password)
+		harness.Same(t, "lines so far", step.lines, strings.Count(log.String(), "A replica that starts now would fail"))
+	}
+	harness.Contains(t, "the log", log.String(), file, errRedisURL.Error())
+	harness.Lacks(t, "the log, which holds no secret", log.String(), "100%")
 }

@@ -83,20 +83,24 @@ func fileCredentials(
 	file string, first *redis.Options, logger logr.Logger,
 ) func(context.Context) (string, string, error) {
 	var (
-		lock   sync.Mutex
-		warned bool
-		last   = first
+		lock               sync.Mutex
+		warned, unreadable bool
+		last               = first
 	)
 	return func(context.Context) (string, string, error) {
 		lock.Lock()
 		defer lock.Unlock()
 		options, err := readRedisURL(file)
-		if err != nil {
+		if err != nil && !unreadable {
+			logger.Error(err, "The last user and password of Redis stay in use. A replica that starts now would fail")
+		}
+		unreadable = err != nil
+		if unreadable {
 			return last.Username, last.Password, nil
 		}
 		same := sameServer(options, first)
 		if !warned && (!same || options.DB != first.DB) {
-			logger.Info("The URL of Redis names another server or database now. Restart the REST API to use it")
+			logger.Error(nil, "The URL of Redis names another server or database now. Restart the REST API to use it")
 			warned = true
 		}
 		if same {

@@ -279,7 +279,7 @@ func (m *Model) assignOwner(namespace string) {
 			continue
 		}
 		if owner != "" {
-			m.log.Info("Two organizations name the same namespace in status; neither is shown",
+			m.log.Error(nil, "Two organizations name the same namespace in status; neither is shown",
 				"namespace", namespace, "organizations", []string{owner, organization})
 			owner = ""
 			break

@@ -75,8 +75,11 @@ func TestAnOrganizationIsShownOnceAllOfItsRowsAre(t *testing.T) {
 
 func TestANamespaceOfTwoOrganizationsIsShownToNeither(t *testing.T) {
 	m, _ := newTestModel(t)
+	var log harness.Buffer
+	m.log = harness.ErrorLogger(&log)
 	feed(t, m, findings, finding("f-1", 10))
 	show(t, m, organizations, organization(acme, acmeNamespace, 11), organization("thief", acmeNamespace, 12))
+	harness.Contains(t, "the log of errors", log.String(), "Two organizations", acme, "thief")
 	for _, name := range []string{acme, "thief"} {
 		if _, ok := m.Finding(name, "f-1"); ok {
 			t.Errorf("%s sees the finding", name)

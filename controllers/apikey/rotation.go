@@ -148,7 +148,7 @@ func (k signingKeys) advance(ctx context.Context, held holding, public *corev1.C
 			"Annotation %s is no duration from 0s to %s, such as 24h. Until it is corrected or removed, "+
 				"no new key is added or used, and an overlap that has begun lasts the longest time",
 			OverlapAnnotation, maxSigningOverlap)
-		ctrl.LoggerFrom(ctx).Info("The overlap of the signing keys cannot be used; correct or remove the annotation",
+		ctrl.LoggerFrom(ctx).Error(nil, "The overlap of the signing keys cannot be used; correct or remove the annotation",
 			"annotation", OverlapAnnotation, "configMap", public.Name)
 		return ctrl.Result{RequeueAfter: reconcile.Sooner(reminder, wait)}, nil
 	}
@@ -165,7 +165,7 @@ func (k signingKeys) advance(ctx context.Context, held holding, public *corev1.C
 		k.announce(public, corev1.EventTypeWarning, "RotationRefused",
 			"Secret %s is immutable, so no key can be added to it or removed from it. "+
 				"To replace the key, delete the Secret; this invalidates every token at once", held.secret.Name)
-		ctrl.LoggerFrom(ctx).Info("The Secret of the signing key is immutable, so the rotation is blocked",
+		ctrl.LoggerFrom(ctx).Error(nil, "The Secret of the signing key is immutable, so the rotation is blocked",
 			"secret", held.secret.Name)
 		return ctrl.Result{RequeueAfter: reminder}, nil
 	}

@@ -214,6 +214,15 @@ func expectEvent(t *testing.T, recorder *events.FakeRecorder, reason string) {
 	}
 }
 
+// logsError reconciles once, and checks what a log that has only errors reports.
+func logsError(t *testing.T, k signingKeys, want string) {
+	t.Helper()
+	var log harness.Buffer
+	_, err := k.reconcile(ctrl.LoggerInto(t.Context(), harness.ErrorLogger(&log)))
+	harness.Must(t, err)
+	harness.Contains(t, "the log of errors", log.String(), want)
+}
+
 // With the default instead, copies of tokens would end after a day, though their owners asked for thirty.
 func TestRotationWaitsForAnOverlapThatCanBeUsed(t *testing.T) {
 	noSigningKey(t)
@@ -225,6 +234,7 @@ func TestRotationWaitsForAnOverlapThatCanBeUsed(t *testing.T) {
 		t.Error("the rotation began with an overlap that nobody asked for")
 	}
 	expectEvent(t, recorder, "InvalidOverlap")
+	logsError(t, k, "The overlap of the signing keys cannot be used")
 	annotateConfigMap(t, map[string]string{OverlapAnnotation: "720h"})
 	for range 20 {
 		if heldRing(t).HasPrevious() {
@@ -434,6 +444,7 @@ func TestImmutableSigningKeyIsNotRotated(t *testing.T) {
 		t.Error("a key was added to what cannot change")
 	}
 	expectEvent(t, recorder, "RotationRefused")
+	logsError(t, k, "the rotation is blocked")
 	noSigningKey(t)
 }
 

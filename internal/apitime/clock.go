@@ -89,7 +89,7 @@ func (Clock) Now() time.Time {
 // report logs how far this machine's clock is ahead of the API server's, or behind it, and the consequences.
 func report(direction string, by time.Duration, consequence string) {
 	logged.Do(func() {
-		log.Log.WithName("apitime").Info("The clock of this machine is more than five minutes "+direction+
+		log.Log.WithName("apitime").Error(nil, "The clock of this machine is more than five minutes "+direction+
 			" the API server's: set the one that is wrong. Until then "+consequence, "by", by.Round(time.Second).String())
 	})
 }

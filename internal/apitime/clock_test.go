@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr/funcr"
 	"golang.org/x/time/rate"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -15,10 +14,8 @@ import (
 )
 
 func TestTheClockIsNotFarAheadOfTheAPIServers(t *testing.T) {
-	var lines string
 	logger, limit := log.Log, logged
 	t.Cleanup(func() { log.Log, logged = logger, limit })
-	log.Log = funcr.New(func(_, line string) { lines += line }, funcr.Options{})
 	for _, c := range []struct {
 		reason  string
 		ahead   time.Duration
@@ -52,13 +49,14 @@ func TestTheClockIsNotFarAheadOfTheAPIServers(t *testing.T) {
 			if c.bounded {
 				want = of.Add(MaxAhead)
 			}
-			lines, logged = "", &rate.Sometimes{First: 1}
+			var lines harness.Buffer
+			log.Log, logged = harness.ErrorLogger(&lines), &rate.Sometimes{First: 1}
 			// Dates are in whole seconds.
 			if got := (Clock{}).Now(); got.Before(want.Add(-time.Second)) || got.Sub(want) > time.Minute/2 {
 				t.Errorf("it is %s, want about %s", got, want)
 			}
-			if !strings.Contains(lines, c.logs) || (lines == "") != (c.logs == "") {
-				t.Errorf("it logs %q, want %q", lines, c.logs)
+			if got := lines.String(); !strings.Contains(got, c.logs) || (got == "") != (c.logs == "") {
+				t.Errorf("it logs %q, want %q", got, c.logs)
 			}
 		})
 	}
