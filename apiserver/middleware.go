@@ -66,7 +66,7 @@ func recovery(c *gin.Context) {
 func (r *router) validate(described *openapi.Operation, segments map[string]string) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		s := stateOf(c)
-		s.request.Identity = s.identity
+		s.request.ID, s.request.Identity = s.requestID, s.identity
 		s.request.Require = func(scope v1alpha1.Scope) error {
 			return r.lacking(s.request.Identity, []v1alpha1.Scope{scope})
 		}

@@ -20,6 +20,8 @@ import (
 
 // Request is a request with a valid key, checked against the contract.
 type Request struct {
+	// ID identifies the request in the log.
+	ID string
 	// Identity is the sender's. Handlers read no data of other organizations.
 	auth.Identity
 	// Require returns the error for a key without the scope, and records the refusal.

@@ -32,7 +32,7 @@ func (b *Backend) uploadSarif(ctx context.Context, request Request, below string
 		return Response{}, err
 	}
 	id, err := b.Uploads.Submit(ctx, uploads.Request{
-		Identity: request.Identity, Repository: fullNameIn(request), Named: named,
+		Identity: request.Identity, RequestID: request.ID, Repository: fullNameIn(request), Named: named,
 		Imports: b.Model.Imports(request.Organization),
 		Body:    request.Stream.Body, Gzip: true, Readmit: request.Stream.Readmit,
 		Settings: func() (uploads.Settings, error) { return settings(request.Stream.Members()) },

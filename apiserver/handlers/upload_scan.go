@@ -25,7 +25,8 @@ func (b *Backend) UploadScan(ctx context.Context, request Request) (Response, er
 		return Response{}, err
 	}
 	upload, err := b.Uploads.Import(ctx, uploads.Request{
-		Identity: request.Identity, Repository: repository, Project: project, Imports: imports,
+		Identity: request.Identity, RequestID: request.ID,
+		Repository: repository, Project: project, Imports: imports,
 		Choices:    choices(request.Query),
 		SourceRoot: request.Query.Get("source_root"), Ref: request.Query.Get("ref"),
 		PullRequest: pullRequest(request.Query),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -65,10 +66,20 @@ func (s *Service) start(j *job, release func()) bool {
 		if stack := safely.Stack(j.err); stack != "" {
 			s.log.Error("An import panicked", "upload", j.id, "error", j.err, "stack", stack)
 		}
-		s.log.Info("An upload ended", "upload", j.id, "organization", j.Organization, "key", j.KeyName,
-			"repository", j.Repository, "project", j.Project, "pullRequest", j.PullRequest.Number, "dryRun", j.DryRun, "error", j.err)
+		s.logEnd(j)
 	})
 	return true
+}
+
+// logEnd logs the outcome, as an error if it is not the client's fault.
+func (s *Service) logEnd(j *job) {
+	level := slog.LevelInfo
+	if outcomeOf(j) == outcomeFailed {
+		level = slog.LevelError
+	}
+	s.log.Log(s.running, level, "An upload ended", "upload", j.id, "requestID", j.RequestID,
+		"organization", j.Organization, "key", j.KeyName, "repository", j.Repository, "project", j.Project,
+		"pullRequest", j.PullRequest.Number, "dryRun", j.DryRun, "error", j.err)
 }
 
 // run performs the import within its time limit.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,23 @@ func TestAnImportThatTheCRDsDoNotUnderstandIsNotToBeTriedAgain(t *testing.T) {
 func TestTheScriptForCIKnowsAnImportThatTheServiceStopped(t *testing.T) {
 	stopped := importer.StoppedEarly + " (" + errStopping.Error() + ")"
 	harness.Same(t, "it looks for it", true, strings.Contains(harness.RepositoryFile(t, "docs", "findings.sh"), stopped))
+}
+
+// The log of a service whose level is error has a line for each failure that the metrics count.
+func TestAnUploadThatFailsThroughTheServiceEndsWithAnError(t *testing.T) {
+	for _, tc := range []struct {
+		err   error
+		level string
+	}{
+		{nil, "INFO"},
+		{&importer.RefusedError{Reason: "a newer scan was imported"}, "INFO"},
+		{errTooSlow, "ERROR"},
+	} {
+		var log harness.Buffer
+		s := &Service{log: slog.New(slog.NewTextHandler(&log, nil)), running: t.Context()}
+		s.logEnd(&job{id: "u-1", err: tc.err})
+		harness.Contains(t, fmt.Sprint(tc.err), log.String(), "level="+tc.level, "upload=u-1")
+	}
 }
 
 // Only an import that waits for another one is busy. An API server that does not answer also keeps Scans from being

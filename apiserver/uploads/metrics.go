@@ -103,7 +103,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		}),
 		refused: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "findings_uploads_refused_total",
-			Help: "Uploads whose import did not start, by reason.",
+			Help: "Uploads whose import did not start, by reason; without requests that are refused before.",
 		}, []string{"reason"}),
 		ended: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "findings_uploads_ended_total",
@@ -128,7 +128,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		}),
 		results: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "findings_upload_results_total",
-			Help: "Results of completed uploads, and findings that they closed, by outcome.",
+			Help: "Results of completed uploads of the scan branch, and findings that they closed, by outcome.",
 		}, []string{"action"}),
 	}
 	// Created up front: rate() misses the first increment of a new series.

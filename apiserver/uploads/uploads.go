@@ -94,6 +94,8 @@ func New(options Options) (*Service, error) {
 type Request struct {
 	// Identity is the sender's. A dry run lists only changes that its key may read.
 	auth.Identity
+	// RequestID identifies the client's request in the log.
+	RequestID string
 	// Repository and Project are the ids of the scanned ones. If Project is empty, the file determines for each
 	// result which of the repository's projects it belongs to.
 	Repository, Project string

@@ -176,12 +176,15 @@ func TestTheLogNamesRequestsAndHoldsNoSecrets(t *testing.T) {
 	harness.Same(t, "the request's name", "from-the-proxy.1", given.header.Get("X-Request-Id"))
 	harness.Lacks(t, "the request's name", c.get("/v1/findings", header("X-Request-Id", "no name\tof ours")).header.Get("X-Request-Id"), "ours")
 	c.patch("/v2/findings/f-1", `{"comments":"from-the-body"}`)
+	harness.Must(t, env.LetUploads(t.Context(), o.namespace))
+	o.key("uploader", v1alpha1.ScopeFindingsImport).upload("?dry_run=true", sarif("one"), header("X-Request-Id", "of-an-upload"))
 	c.get("/v1/findings?cursor=x")
 	newCaller(t, s, "from-the-header").get("/v1/findings")
 	text := log.String()
 	for _, want := range []string{
 		`"requestID":"from-the-proxy.1"`, `"route":"/v2/findings/{id}"`, `"key":"ci-bot"`, `"organization":"` + o.name + `"`,
 		`"status":401`, `"status":400`, `"error":"Invalid query parameter: cursor`,
+		`"requestID":"of-an-upload","organization":"` + o.name + `"`, // the end of the upload, not the request's own line
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the log lacks %s", want)
