@@ -22,7 +22,7 @@ fail() {
 # With ${NAME:?} dash exits with 2.
 [ -n "${FINDINGS_URL:-}" ] || fail "FINDINGS_URL is not set: it is the address of the service"
 [ -n "${FINDINGS_API_KEY:-}" ] ||
-  fail "FINDINGS_API_KEY is not set: it is an API key's token. Forks get none, nor merge requests if it is protected"
+  fail "FINDINGS_API_KEY is not set: it is an API key's token. Forks get no secret, and merge requests no protected one"
 [ -n "${REPOSITORY:-}" ] || fail "REPOSITORY is not set: it is the id of the Repository"
 [ -n "${PROJECT:-}" ] || fail "PROJECT is not set: it is the id of the Project"
 [ -n "${COMMIT:-}" ] || fail "COMMIT is not set: it is the scanned commit"
@@ -69,7 +69,7 @@ call() {
   done
   case $code in
   2??) ;;
-  401) fail "$service answered 401 (has its token expired?): $(cat "$answer")" ;;
+  401) fail "$service answered 401 (has the token expired?): $(cat "$answer")" ;;
   *) fail "$service answered $code: $(cat "$answer")" ;;
   esac
 }

@@ -133,9 +133,9 @@ func onGitHub(t *testing.T) recipe {
 // that is not interruptible has begun.
 func TestRecipesRunOneJobAtATime(t *testing.T) {
 	for _, c := range []struct{ name, language, want string }{
-		{"GitHub Actions", "yaml", "concurrency:\n  group: ${{ github.workflow }}-${{ github.event.pull_request.number || github.ref }}\n  cancel-in-progress: ${{ github.event_name == 'pull_request' }}\n"},
+		{"GitHub Actions", "yaml", "concurrency:\n  group: ${{ github.workflow_ref }}-${{ github.event.pull_request.number || github.ref }}\n  cancel-in-progress: ${{ github.event_name == 'pull_request' }}\n"},
 		{"GitHub Actions", "yaml", "          ref: ${{ github.event.pull_request && github.sha || github.ref }}\n"},
-		{"GitHub Actions", "yaml", ` COMMIT="$(git rev-parse HEAD)"`},
+		{"GitHub Actions", "yaml", ` COMMIT="$(git -c safe.directory="$PWD" rev-parse HEAD)"`},
 		{"GitLab CI", "yaml", "  interruptible: true\n"},
 		{"GitLab CI", "yaml", "workflow:\n  auto_cancel:\n    on_new_commit: interruptible\n"},
 		{"Jenkins", "groovy", "  options { disableConcurrentBuilds(abortPrevious: env.CHANGE_ID != null) }\n"},
@@ -388,7 +388,7 @@ func TestTheScriptForCISaysWhatHappened(t *testing.T) {
 		{"a pull request with nothing new", sarif(numbered(30)...), pullRequest, 0, `"gate":"passed"`},
 		{"a pull request with something new", sarif("one"), pullRequest, 3, "the gate failed"},
 		{"a comment without an answer", sarif("one"), comment("http://bot:secret@127.0.0.1:1/c"), 3, "no answer from COMMENT_URL\n"},
-		{"a comment that is refused", sarif("one"), comment(strings.Replace(facade.url("/v2/c"), "//", "//bot:secret@", 1)), 3, "findings: COMMENT_URL answered 401 (has its token expired?)"},
+		{"a comment that is refused", sarif("one"), comment(strings.Replace(facade.url("/v2/c"), "//", "//bot:secret@", 1)), 3, "findings: COMMENT_URL answered 401 (has the token expired?)"},
 		{"a title that looks like an answer", injected, pullRequest, 3, "the gate failed"},
 		{"a scanner that crashed, in a pull request", crashed, pullRequest, 1, "did not cover everything"},
 		{"a scanner that crashed, on the branch", crashed, nil, 1, "the import failed"},
@@ -416,7 +416,7 @@ func TestTheScriptForCISaysWhatHappened(t *testing.T) {
 	}
 	j.env["FINDINGS_API_KEY"] = "none"
 	j.env["FINDINGS_URL"] = strings.Replace(j.env["FINDINGS_URL"], "//", "//bot:secret@", 1)
-	if out, status := script(sarif("one")); status != 1 || !strings.Contains(out, "the service at "+facade.Address()+" answered 401 (has its token expired?)") {
+	if out, status := script(sarif("one")); status != 1 || !strings.Contains(out, "the service at "+facade.Address()+" answered 401 (has the token expired?)") {
 		t.Errorf("a key that is none: status %d, printed %s", status, out)
 	}
 	j.env["REPOSITORY"] = "acme/repo"
