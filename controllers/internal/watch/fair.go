@@ -14,33 +14,40 @@ import (
 
 // NewFairQueue returns a queue that shares the workers of a controller among the namespaces with waiting requests, so
 // that no namespace waits for the backlog of another: see turns. Within a namespace, requests added by EnqueueFirst
-// come first, and those added by AddLast last. All controllers use it.
+// come first, then those of the priority Due, and those added by AddLast last. All controllers use it.
 func NewFairQueue(name string, pauses workqueue.TypedRateLimiter[ctrl.Request]) Queue {
 	return newFairQueue(name, pauses, clock.RealClock{})
 }
 
 func newFairQueue(name string, pauses workqueue.TypedRateLimiter[ctrl.Request], clock clock.PassiveClock) *fairQueue {
 	order := &turns{
-		clock: clock, wanted: map[ctrl.Request]int{}, waiting: map[ctrl.Request]int{},
-		running: map[ctrl.Request]run{}, shares: map[string]*share{},
+		clock: clock, delayed: map[ctrl.Request]int{}, wanted: map[ctrl.Request]int{},
+		waiting: map[ctrl.Request]int{}, running: map[ctrl.Request]run{}, shares: map[string]*share{},
 	}
 	ready := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[ctrl.Request]{Name: name, Queue: order})
 	delayed := workqueue.NewTypedDelayingQueueWithConfig(
-		workqueue.TypedDelayingQueueConfig[ctrl.Request]{Name: name, Queue: ready})
+		workqueue.TypedDelayingQueueConfig[ctrl.Request]{Name: name, Queue: afterDelay{ready, order}})
 	limited := workqueue.NewTypedRateLimitingQueueWithConfig(pauses,
 		workqueue.TypedRateLimitingQueueConfig[ctrl.Request]{DelayingQueue: delayed})
-	return &fairQueue{limited, order}
+	return &fairQueue{limited, ready, order}
 }
-
-// soon is the longest delay after which a request keeps its lane, such as the pause before a retry. A request that is
-// due later gets lane 0 at best. Otherwise, adding it to the last lane meanwhile would raise it: with thousands of
-// decisions that end some day, a changed policy would come before everything else.
-const soon = time.Minute
 
 // fairQueue hands out requests in the order of turns.
 type fairQueue struct {
 	workqueue.TypedRateLimitingInterface[ctrl.Request]
+	ready workqueue.TypedInterface[ctrl.Request]
 	turns *turns
+}
+
+// afterDelay is the queue of ready requests to which the delaying queue adds those whose delay is over.
+type afterDelay struct {
+	workqueue.TypedInterface[ctrl.Request]
+	turns *turns
+}
+
+func (q afterDelay) Add(r ctrl.Request) {
+	q.turns.wantDelayed(r)
+	q.TypedInterface.Add(r)
 }
 
 var _ priorityqueue.PriorityQueue[ctrl.Request] = (*fairQueue)(nil)
@@ -56,17 +63,18 @@ func (q *fairQueue) AddRateLimited(r ctrl.Request) {
 }
 
 func (q *fairQueue) AddWithOpts(o priorityqueue.AddOpts, requests ...ctrl.Request) {
+	lane := laneOf(ptr.Deref(o.Priority, 0))
 	for _, r := range requests {
-		if lane := laneOf(ptr.Deref(o.Priority, 0)); o.After <= soon || lane == last {
-			q.turns.want(r, lane)
-		}
 		switch {
 		case o.RateLimited:
+			q.turns.delay(r, lane)
 			q.TypedRateLimitingInterface.AddRateLimited(r)
 		case o.After > 0:
+			q.turns.delay(r, lane)
 			q.TypedRateLimitingInterface.AddAfter(r, o.After)
 		default:
-			q.TypedRateLimitingInterface.Add(r)
+			q.turns.want(r, lane)
+			q.ready.Add(r)
 		}
 	}
 }
@@ -82,11 +90,13 @@ func (q *fairQueue) Done(r ctrl.Request) {
 	q.TypedRateLimitingInterface.Done(r)
 }
 
-// laneOf returns the lane for requests of that priority: first, 0 or last.
+// laneOf returns the lane for requests of that priority: first, Due, 0 or last.
 func laneOf(priority int) int {
 	switch {
-	case priority > 0:
+	case priority > Due:
 		return first
+	case priority > 0:
+		return Due
 	case priority < 0:
 		return last
 	}
@@ -98,10 +108,11 @@ func laneOf(priority int) int {
 type turns struct {
 	clock clock.PassiveClock
 	mu    sync.Mutex
-	// wanted holds the lanes of requests to be added later, because they are delayed or running; waiting holds those of
-	// ready requests.
-	wanted, waiting map[ctrl.Request]int
-	running         map[ctrl.Request]run
+	// delayed holds the lanes that requests get after their delay, but not if they are added meanwhile: with thousands of
+	// decisions that end some day, a changed policy would come before everything else.
+	// wanted holds the lanes of requests about to be added, maybe once they no longer run; waiting those of ready ones.
+	delayed, wanted, waiting map[ctrl.Request]int
+	running                  map[ctrl.Request]run
 	// shares holds the namespaces with waiting or running requests, and those that have used more than least.
 	shares map[string]*share
 	// least is the time used by the waiting namespace that has used the least. A namespace that returns starts with it, so
@@ -132,8 +143,31 @@ func (t *turns) want(r ctrl.Request, lane int) {
 		if lane > is {
 			t.place(r, lane)
 		}
-	} else if is, known := t.wanted[r]; !known || lane > is {
-		t.wanted[r] = lane
+	} else {
+		raise(t.wanted, r, lane)
+	}
+}
+
+// delay notes the lane of a request that is about to be delayed, unless it has a better one.
+func (t *turns) delay(r ctrl.Request, lane int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	raise(t.delayed, r, lane)
+}
+
+// wantDelayed calls want for a request whose delay is over.
+func (t *turns) wantDelayed(r ctrl.Request) {
+	t.mu.Lock()
+	lane := t.delayed[r]
+	delete(t.delayed, r)
+	t.mu.Unlock()
+	t.want(r, lane)
+}
+
+// raise notes the lane of a request, unless it has a better one.
+func raise(lanes map[ctrl.Request]int, r ctrl.Request, lane int) {
+	if is, known := lanes[r]; !known || lane > is {
+		lanes[r] = lane
 	}
 }
 
@@ -209,7 +243,7 @@ func (t *turns) next() (next *share) {
 
 // take removes and returns the next request and its lane, given the lanes of the waiting requests.
 func (s *share) take(waiting map[ctrl.Request]int) (ctrl.Request, int) {
-	for _, lane := range [...]int{first, 0, last} {
+	for _, lane := range [...]int{first, Due, 0, last} {
 		next := slices.IndexFunc(s.lanes[lane], func(r ctrl.Request) bool {
 			is, waits := waiting[r]
 			return waits && is == lane

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -165,6 +166,32 @@ func TestARequestThatIsDueMuchLaterRaisesNothingThatIsAddedMeanwhile(t *testing.
 	b.add(0, "ns", "new")
 	want := []string{"ns/new", "ns/decided", "ns/ordinary"}
 	harness.Same(t, "done", want, b.work(t, len(want), nil))
+}
+
+// A start and a policy enqueue findings behind all others.
+func TestAnEndComesBehindNewDecisionsAndAheadOfTheBacklogWhateverLaneItsFindingWaitsIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFairBench(t)
+		b.add(last, "ns", "restarted")
+		b.work(t, 1, nil)
+		for _, name := range []string{"restarted", "running", "judged", "imported"} {
+			b.AddWithOpts(priorityqueue.AddOpts{After: time.Hour, Priority: new(Due)}, requestFor("ns", name))
+		}
+		b.add(first, "ns", "running")
+		running := b.begin(t)
+		b.add(last, "ns", "judged")
+		b.add(0, "ns", "backlog", "imported")
+		<-time.After(time.Hour)
+		synctest.Wait()
+		b.add(first, "ns", "decided")
+		b.clock.SetTime(b.clock.Now().Add(time.Second))
+		b.Done(running)
+		b.add(0, "other", "1")
+		got := b.work(t, 7, nil)
+		slices.Sort(got[2:6])
+		want := []string{"other/1", "ns/decided", "ns/imported", "ns/judged", "ns/restarted", "ns/running", "ns/backlog"}
+		harness.Same(t, "done", want, got)
+	})
 }
 
 func TestAShutdownIsReportedThoughRequestsWait(t *testing.T) {

@@ -84,10 +84,12 @@ func AddAfter(q Queue, delay time.Duration, requests []ctrl.Request) {
 	}
 }
 
-// first is the priority of requests added by EnqueueFirst, last of those added by AddLast. All others have priority 0,
-// or the low priority of the initial list. In a queue of NewFairQueue they order the requests of a namespace.
+// first is the priority of requests added by EnqueueFirst, last of those added by AddLast. Due is that of requests for
+// the ends of decisions: thousands may end at once, so they come behind new decisions. All others have priority 0, or
+// the low priority of the initial list. In a queue of NewFairQueue they order the requests of a namespace.
 const (
 	first = 100
+	Due   = 50
 	last  = handler.LowPriority
 )
 
