@@ -11,6 +11,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/testenv"
@@ -34,6 +35,9 @@ func TestADecisionEndsAtItsSecondAndNothingIsWrittenBeside(t *testing.T) {
 		result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(finding)})
 		g.Expect(err).NotTo(HaveOccurred())
 		testenv.Get(t, g, env, finding)
+		if result.RequeueAfter > 0 {
+			g.Expect(result.Priority).To(HaveValue(Equal(watch.Due)), "it comes ahead of what an import changes")
+		}
 		return result.RequeueAfter
 	}
 	g.Expect(at(begin)).To(Equal(reconcile.MaxWait), "it reads the clock again, in case that was put forward")

@@ -9,7 +9,6 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/policies"
-	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/triagepolicy"
 )
@@ -34,7 +33,7 @@ func (r *Reconciler) observeSpec(ctx context.Context, s *scope) error {
 		r.judgements.end(client.ObjectKeyFromObject(s.Object), began)
 	}
 	*s.Status = observed
-	s.RequeueAfter(min(findingstate.UntilEnd(s.Object, s.Now), reconcile.MaxWait))
+	s.RequeueAtEnd(findingstate.UntilEnd(s.Object, s.Now))
 	return nil
 }
 

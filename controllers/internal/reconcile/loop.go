@@ -16,6 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
+	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
@@ -57,7 +58,7 @@ func (l Loop[S]) Run(ctx context.Context, req ctrl.Request) (ctrl.Result, error)
 	}
 	phases, err := l.begin(ctx, s)
 	if err != nil {
-		return result(0, err)
+		return result(s.outcomeOf(), err)
 	}
 	failed := run(ctx, s, phases)
 	err = l.finish(ctx, s)
@@ -65,17 +66,17 @@ func (l Loop[S]) Run(ctx context.Context, req ctrl.Request) (ctrl.Result, error)
 		// Bypass Outcome, in which a conflict in the second error would hide the first.
 		return ctrl.Result{}, errors.Join(failed, err)
 	}
-	return result(s.outcomeOf().again, errors.Join(failed, err))
+	return result(s.outcomeOf(), errors.Join(failed, err))
 }
 
 // result returns the outcome of a reconcile. If the object's deliveries wait for room in a quota, it is requeued behind
 // others. That is no error, and thousands may wait.
-func result(again time.Duration, err error) (ctrl.Result, error) {
+func result(o *outcome, err error) (ctrl.Result, error) {
 	var full *ledger.FullError
 	if !errors.As(err, &full) {
-		return patch.Outcome(ctrl.Result{RequeueAfter: again}, err)
+		return patch.Outcome(ctrl.Result{RequeueAfter: o.again, Priority: o.priority}, err)
 	}
-	return ctrl.Result{RequeueAfter: Sooner(again, full.After), Priority: new(handler.LowPriority)}, nil
+	return ctrl.Result{RequeueAfter: Sooner(o.again, full.After), Priority: new(handler.LowPriority)}, nil
 }
 
 // Sooner returns the shorter of two waits. A wait that is not positive means none.
@@ -157,6 +158,7 @@ func (l Loop[S]) writer(s S) ledger.Write {
 // outcome collects what the phases request.
 type outcome struct {
 	again                                   time.Duration
+	priority                                *int // of the next reconcile; nil for that of this one
 	stopped, untouched, released, derivable bool
 }
 
@@ -168,6 +170,15 @@ const MaxWait = time.Hour
 // RequeueAfter requests another reconcile after that time. The shortest time of all phases counts; 0 requests none.
 func (o *outcome) RequeueAfter(wait time.Duration) {
 	o.again = Sooner(o.again, wait)
+}
+
+// RequeueAtEnd requests a reconcile for when a decision ends, ahead of the changes that an import makes: until then the
+// decision counts. If it does not end, left is 0.
+func (o *outcome) RequeueAtEnd(left time.Duration) {
+	if left > 0 {
+		o.RequeueAfter(min(left, MaxWait))
+		o.priority = new(watch.Due)
+	}
 }
 
 // RefusedRetry is how often a request that the API server refused, such as a removal, is tried again.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
+	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 )
 
 func TestWhatWaitsForRoomInAQuotaComesBackLastWithoutAnError(t *testing.T) {
@@ -13,7 +14,7 @@ func TestWhatWaitsForRoomInAQuotaComesBackLastWithoutAnError(t *testing.T) {
 	for again, want := range map[time.Duration]time.Duration{
 		0: time.Minute, time.Second: time.Second, time.Hour: time.Minute,
 	} {
-		got, err := result(again, full)
+		got, err := result(&outcome{again: again, priority: new(watch.Due)}, full)
 		if err != nil || got.RequeueAfter != want || got.Priority == nil || *got.Priority >= 0 {
 			t.Errorf("with another wait of %s: %+v, %v", again, got, err)
 		}
