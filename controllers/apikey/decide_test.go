@@ -10,7 +10,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
@@ -314,39 +313,5 @@ func TestARotationThatWasCarriedOutBeforeIsSaidToDoNothing(t *testing.T) {
 		*s.Before = *key.Status.DeepCopy()
 		r.announce(s)
 		harness.Same(t, c.reason+": announced again", 0, len(recorder.Events))
-	}
-}
-
-// A manifest that missed a rotation with kubectl asks for the next serial, which was carried out: the token that its
-// owner takes for replaced stays valid.
-func TestASerialThatCatchesUpWithTheLastRotationIsSaidToDoNothing(t *testing.T) {
-	now, recorder := time.Unix(1e9, 0), events.NewFakeRecorder(10)
-	key := &v1alpha1.APIKey{Status: v1alpha1.APIKeyStatus{
-		KeyID: "id", RotationSerial: 3, SecretRef: &v1alpha1.SecretReference{Name: "token"},
-		IssuedAt: new(v1alpha1.NewTime(now)), ExpiresAt: new(v1alpha1.NewTime(now.Add(time.Hour))),
-	}}
-	for i, c := range []struct {
-		reason       string
-		serial, last int64
-		ignored      bool
-	}{
-		{"the manifest missed a rotation", 2, 3, true},
-		{"its next serial is the last one", 3, 3, true},
-		{"something else changes", 3, 3, true},
-		{"a higher one is carried out", 4, 4, false},
-		{"something else changes after that", 4, 4, false},
-	} {
-		s := scopeOf(key, &v1alpha1.Organization{}, *key.Status.DeepCopy(), now)
-		key.Generation, key.Spec.Rotation = int64(i+1), &v1alpha1.APIKeyRotation{Serial: c.serial}
-		key.Status.RotationSerial = c.last
-		s.conclude(judge(s))
-		(&Reconciler{Base: reconcile.Base{Recorder: recorder}}).announce(s)
-		message := conditions.ReadyMessage(key.Status.Conditions)
-		harness.Same(t, c.reason+": said in "+message, c.ignored, strings.Contains(message, "Nothing is rotated"))
-		announced := ""
-		if len(recorder.Events) > 0 {
-			announced = <-recorder.Events
-		}
-		harness.Same(t, c.reason+": announced "+announced, c.ignored, strings.HasSuffix(announced, "set it to 4"))
 	}
 }

@@ -2,7 +2,6 @@ package apikey
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,18 +11,15 @@ import (
 )
 
 // notRotated is added to the message if the serial does not ask for a new rotation.
-const notRotated = " Nothing is rotated, because spec.rotation.serial is not above status.rotationSerial: raise it " +
+const notRotated = " Nothing is rotated, because spec.rotation.serial is lower than status.rotationSerial: raise it " +
 	"above that for a new token."
 
 // refusedWhileDisabled is added to the message of a disabled key that has another reason.
 const refusedWhileDisabled = " Requests with this key are refused while spec.disabled is set."
 
-// isNotRotated reports whether the spec asks for an earlier rotation than the last one, or did before it asked for the
-// last one: whoever raises the serial of a manifest that missed a rotation takes the token for replaced.
+// isNotRotated reports whether the spec asks for an earlier rotation than the last one.
 func isNotRotated(s *scope) bool {
-	wanted := s.Object.Spec.Rotation.WantedSerial()
-	return wanted > 0 && (wanted < s.Status.RotationSerial || wanted == s.Before.RotationSerial &&
-		strings.Contains(conditions.ReadyMessage(s.Before.Conditions), notRotated))
+	return s.Object.Spec.Rotation != nil && s.Object.Spec.Rotation.Serial < s.Status.RotationSerial
 }
 
 // judge returns the verdict of the conditions on the final status.

@@ -135,7 +135,7 @@ func (r *Reconciler) ensureSecret(ctx context.Context, s *scope) error {
 	}
 	observeSecret(s, found.usable())
 	s.Status.ObservedGeneration = s.Object.Generation
-	s.Judge(judge(s, served, found))
+	s.Judge(judge(s.Object, served, found))
 	if kube.IsRefusal(found.unwritten) {
 		if served {
 			s.RetryRefused(ctx, found.unwritten, "the signing secret was refused, and is tried again later")
@@ -163,7 +163,7 @@ func (r *Reconciler) announce(s *scope) {
 		ready.Reason == v1alpha1.ReasonUnknownEvents && (was == nil || was.Message != ready.Message) {
 		r.Recorder.Eventf(endpoint, nil, corev1.EventTypeWarning, ready.Reason, "Deliver", "%s", ready.Message)
 	}
-	if isNotRotated(s) && s.Before.ObservedGeneration != s.Status.ObservedGeneration {
+	if isNotRotated(endpoint) && s.Before.ObservedGeneration != s.Status.ObservedGeneration {
 		r.Recorder.Eventf(endpoint, nil, corev1.EventTypeWarning, "RotationIgnored", "RotateSecret",
 			"Nothing is rotated by spec.rotation.serial %d: for a new signing secret set it to %d",
 			endpoint.Spec.Rotation.Serial, s.Status.RotationSerial+1)

@@ -1,13 +1,11 @@
 package webhookendpoint
 
 import (
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ownsecret"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
 )
@@ -19,12 +17,9 @@ func serialOf(s *scope, secret *corev1.Secret) int64 {
 	return max(s.Before.RotationSerial, min(ownsecret.Serial(secret), s.Object.Spec.Rotation.WantedSerial()))
 }
 
-// isNotRotated reports whether the spec asks for an earlier rotation than the last one, or did before it asked for the
-// last one: whoever raises the serial of a manifest that missed a rotation takes the secret for replaced.
-func isNotRotated(s *scope) bool {
-	wanted := s.Object.Spec.Rotation.WantedSerial()
-	return wanted > 0 && (wanted < s.Status.RotationSerial || wanted == s.Before.RotationSerial &&
-		strings.Contains(conditions.ReadyMessage(s.Before.Conditions), notRotated))
+// isNotRotated reports whether the spec asks for an earlier rotation than the last one.
+func isNotRotated(endpoint *v1alpha1.WebhookEndpoint) bool {
+	return endpoint.Spec.Rotation != nil && endpoint.Spec.Rotation.Serial < endpoint.Status.RotationSerial
 }
 
 // rotated returns the data of the Secret after a rotation at this time. An invalid previous secret

@@ -20,13 +20,13 @@ import (
 const failuresBeforeFailing = 3
 
 // notRotated is added to the message if the serial does not ask for a new rotation.
-const notRotated = " The signing secret is not rotated, because spec.rotation.serial is not above " +
+const notRotated = " The signing secret is not rotated, because spec.rotation.serial is lower than " +
 	"status.rotationSerial: raise it above that."
 
 // judge returns the conditions' verdict on the endpoint.
-func judge(s *scope, served bool, f found) conditions.Verdict {
-	endpoint, rotation := s.Object, ""
-	if isNotRotated(s) {
+func judge(endpoint *v1alpha1.WebhookEndpoint, served bool, f found) conditions.Verdict {
+	rotation := ""
+	if isNotRotated(endpoint) {
 		rotation = notRotated
 	}
 	entries := conditions.Shortened(strings.Join(webhooks.Unmatched(endpoint.Spec.Events), ", "))

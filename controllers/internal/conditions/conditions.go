@@ -49,16 +49,12 @@ const maxQuoted = 256
 func Shortened(text string) string { return truncate.Quotable(text, maxQuoted, "…") }
 
 // ReadyReason returns the reason of the Ready condition; "" if there is no such condition yet.
-func ReadyReason(list []v1alpha1.Condition) string { return ready(list).Reason }
-
-// ReadyMessage returns the message of the Ready condition; "" if there is no such condition yet.
-func ReadyMessage(list []v1alpha1.Condition) string { return ready(list).Message }
-
-func ready(list []v1alpha1.Condition) v1alpha1.Condition {
-	if found := v1alpha1.FindCondition(list, v1alpha1.ConditionReady); found != nil {
-		return *found
+func ReadyReason(list []v1alpha1.Condition) string {
+	ready := v1alpha1.FindCondition(list, v1alpha1.ConditionReady)
+	if ready == nil {
+		return ""
 	}
-	return v1alpha1.Condition{}
+	return ready.Reason
 }
 
 // Set puts the verdict into the list. An unchanged condition keeps its time.
