@@ -82,7 +82,11 @@ func TestAnObjectFilledToItsBoundsIsStored(t *testing.T) {
 // defaultStatus is the status of a new object, for kinds that have one by default. Manifests hold no status, so that it
 // is no lasting difference for GitOps tools.
 var defaultStatus = map[string]any{
-	"Finding":         map[string]any{"state": "open", "userStatus": "open"},
+	"Finding": map[string]any{"state": "open", "userStatus": "open"},
+	// Tools that wait for it, such as Flux, take an object without a status for ready. The first write of the status
+	// leaves out counts that the default has: without its zeros, columns would be blank.
+	"Organization": map[string]any{"observedGeneration": int64(-1), "counts": map[string]any{
+		"repositories": int64(0), "projects": int64(0), "findings": int64(0), "apiKeys": int64(0)}},
 	"WebhookDelivery": map[string]any{"phase": "Pending", "observedGeneration": int64(-1)},
 }
 
