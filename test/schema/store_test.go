@@ -1,13 +1,16 @@
 package schema_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -162,8 +165,7 @@ func TestWhatAManifestNoLongerListsIsGoneOrAConflict(t *testing.T) {
 		edit{c.path: c.items}.apply(object.Object)
 		apply := func(items []any, options ...client.ApplyOption) error {
 			edit{c.path: items}.apply(object.Object)
-			manifest := client.ApplyConfigurationFromUnstructured(object.DeepCopy())
-			return env.Client.Apply(t.Context(), manifest, append(options, client.FieldOwner("git"))...)
+			return applyFromGit(t, object, options...)
 		}
 		harness.Must(t, env.Client.Create(t.Context(), object.DeepCopy(), client.FieldOwner("kubectl-create")))
 		harness.NoError(t, c.path+" as created", apply(c.items))
@@ -177,15 +179,49 @@ func TestWhatAManifestNoLongerListsIsGoneOrAConflict(t *testing.T) {
 	}
 }
 
+func applyFromGit(t *testing.T, object *unstructured.Unstructured, options ...client.ApplyOption) error {
+	manifest := client.ApplyConfigurationFromUnstructured(object.DeepCopy())
+	return env.Client.Apply(t.Context(), manifest, append(options, client.FieldOwner("git"))...)
+}
+
+// A key whose scopes were stored as a set: the first sync after the upgrade, without force, must not remove what others
+// have added.
+func TestTheOwnerOfAStoredEntryOwnsTheList(t *testing.T) {
+	acceptAllKinds(t)
+	defer listScopesAs(t, "atomic")
+	listScopesAs(t, "set")
+	key := content(t, builder.APIKey("upgraded").In("default").Scopes("findings:read").Build())
+	harness.Must(t, applyFromGit(t, key))
+	stored := env.Stored(t, key)
+	edit{"spec.scopes": []any{"findings:read", "findings:import"}}.apply(stored.Object)
+	harness.Must(t, env.Client.Update(t.Context(), stored, client.FieldOwner("kubectl-edit")))
+	harness.NoError(t, "a sync before the upgrade", applyFromGit(t, key))
+
+	listScopesAs(t, "atomic")
+	wantAnswer(t, applyFromGit(t, key), `conflict with "kubectl-edit"`, "the manifest lacks an entry that others have added")
+}
+
+// listScopesAs changes the type of the list of scopes. Only a set refuses an item that is listed twice.
+func listScopesAs(t *testing.T, kind string) {
+	t.Helper()
+	const path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/scopes/x-kubernetes-list-type"
+	patch := client.RawPatch(types.JSONPatchType, fmt.Appendf(nil, `[{"op":"replace","path":%q,"value":%q}]`, path, kind))
+	harness.Must(t, env.Client.Patch(t.Context(), content(t, crds(t)["APIKey"]), patch))
+	twice := content(t, builder.APIKey("twice").In("default").Scopes("findings:read", "findings:read").Build())
+	active := Succeed()
+	if kind == "set" {
+		active = MatchError(ContainSubstring("Duplicate value"))
+	}
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(env.Client.Create(t.Context(), twice.DeepCopy(), client.DryRunAll)).To(active)
+	})
+}
+
 // With a set, it removed the list.
 func TestAServerSideApplyThatEmptiesAListIsRefused(t *testing.T) {
 	acceptAllKinds(t)
 	endpoint := content(t, builder.WebhookEndpoint("emptied").In("default").Events("finding.*").Build())
-	apply := func() error {
-		manifest := client.ApplyConfigurationFromUnstructured(endpoint.DeepCopy())
-		return env.Client.Apply(t.Context(), manifest, client.FieldOwner("git"))
-	}
-	harness.Must(t, apply())
+	harness.Must(t, applyFromGit(t, endpoint))
 	edit{"spec.events": []any{}}.apply(endpoint.Object)
-	wantAnswer(t, apply(), "at least 1 item", "without its list an endpoint gets all events")
+	wantAnswer(t, applyFromGit(t, endpoint), "at least 1 item", "without its list an endpoint gets all events")
 }
