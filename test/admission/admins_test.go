@@ -243,5 +243,6 @@ func TestAReplaceThatDropsAFinalizerIsToldToApplyInstead(t *testing.T) {
 	env.Patch(t, repository, `{"metadata":{"finalizers":["appsec.dev/cleanup"]}}`)
 	repository.Finalizers = nil
 	err := c.as(reporter).Update(t.Context(), repository)
-	harness.ErrorContains(t, "a manifest without the stored finalizer", err, "use kubectl apply or kubectl edit")
+	harness.ErrorContains(t, "a manifest without the stored finalizer", err,
+		"use kubectl apply or kubectl edit, or remove Argo CD's Replace=true")
 }
