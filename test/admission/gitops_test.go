@@ -133,6 +133,9 @@ func TestASyncOfADecisionAboutNoFindingFails(t *testing.T) {
 func TestAGitOpsToolSeesNoDifferenceInThePolicies(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(harness.Root(), "config", "admission", "*.yaml"))
 	harness.Must(t, err)
+	if len(files) == 0 {
+		t.Fatal("there is nothing to compare")
+	}
 	for _, file := range files {
 		manifests, err := testenv.Objects(strings.NewReader(harness.File(t, file)))
 		harness.Must(t, err)
