@@ -82,7 +82,7 @@ const (
 // people write. No writer may touch the other's part.
 //
 // +kubebuilder:validation:XValidation:rule="self.repositoryRef == oldSelf.repositoryRef && self.projectRef == oldSelf.projectRef",message="spec.repositoryRef and spec.projectRef are immutable"
-// +kubebuilder:validation:XValidation:rule="has(self.detectedAt) == has(oldSelf.detectedAt) && (!has(self.detectedAt) || self.detectedAt == oldSelf.detectedAt || int(timestamp(self.detectedAt.upperAscii())) == int(timestamp(oldSelf.detectedAt.upperAscii())) || !oldSelf.detectedAt.matches('^.{10}[Tt].{8}(\\\\.[0-9]+)?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$'))",message="spec.detectedAt is immutable; only a stored value that is not a valid time can be replaced"
+// +kubebuilder:validation:XValidation:rule="has(self.detectedAt) == has(oldSelf.detectedAt) && (!has(self.detectedAt) || self.detectedAt == oldSelf.detectedAt || int(timestamp(self.detectedAt.upperAscii())) == int(timestamp(oldSelf.detectedAt.upperAscii())) || !oldSelf.detectedAt.matches('^.{10}[Tt].{8}(\\\\.[0-9]+)?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$'))",message="spec.detectedAt is immutable to the second; only a stored value that is not a valid time can be replaced"
 type FindingSpec struct {
 	// repositoryRef names the Repository of the finding. Immutable.
 	// +structType=atomic
@@ -92,8 +92,8 @@ type FindingSpec struct {
 	// +structType=atomic
 	// +required
 	ProjectRef ProjectReference `json:"projectRef"`
-	// detectedAt is when the finding was first seen, in RFC 3339. Immutable, except for a fraction
-	// of a second, which imports drop. Absent: the creation time of the resource counts.
+	// detectedAt is when the finding was first seen, in RFC 3339. Immutable to the second:
+	// imports drop fractions and write UTC. Absent: the creation time of the resource counts.
 	// +optional
 	DetectedAt *Time `json:"detectedAt,omitempty"`
 	// tool is the name of the scanner, for example "gosec". Written by the scanner's import.

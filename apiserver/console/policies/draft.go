@@ -96,14 +96,18 @@ func isOfDraft(name string) bool {
 
 // draftPage serves the form, filled from the filters of a list of findings.
 func draftPage(ctx context.Context, v *page.Visit) (page.Response, error) {
-	if err := page.Check(v.Query, isOfDraft); err != nil {
+	d, err := filledDraft(v)
+	if err != nil {
 		return page.Response{}, err
 	}
-	return filledDraft(v).page(ctx, v, http.StatusOK)
+	return d.page(ctx, v, http.StatusOK)
 }
 
 // filledDraft reads the parameters of the address.
-func filledDraft(v *page.Visit) draft {
+func filledDraft(v *page.Visit) (draft, error) {
+	if err := page.Check(v.Query, isOfDraft); err != nil {
+		return draft{}, err
+	}
 	d := draftOf(v, v.Query, setPrefix)
 	if !v.Query.Has(setPrefix + "user_status") {
 		d.UserStatus = "muted"
@@ -116,7 +120,7 @@ func filledDraft(v *page.Visit) draft {
 		d.Comment = comment
 		d.wrong = "The comment was cut, because a policy's comment has at most 1,024 characters."
 	}
-	return d
+	return d, nil
 }
 
 // whole reports whether the service could accept the policy as a manifest: until then it is not shown as one. An
@@ -170,8 +174,9 @@ func (d draft) page(ctx context.Context, v *page.Visit, status int) (page.Respon
 }
 
 // draftOrCreate serves the form of a new policy, and the form of the list of findings that leads to it. Only the form
-// of a policy has the field match. It is sent to the address of its own page, so that a login or a problem page leads
-// back to it, even if it is shown again: without a long comment, and only with scripts to the draft of a selection.
+// of a policy has the field match. It is sent to the address of its own page, to which a login or a problem page leads
+// back. A comment that is too long for that address is lost then, and without scripts a draft whose address would be too
+// long keeps that of the list's filters.
 func draftOrCreate(ctx context.Context, v *page.Visit) (page.Response, error) {
 	if v.Form.Has("match") {
 		return create(ctx, v)
@@ -206,7 +211,10 @@ func draftOfSelection(ctx context.Context, v *page.Visit) (page.Response, error)
 		return page.SeeOther(address), nil
 	}
 	v.Query = query
-	d := filledDraft(v)
+	d, err := filledDraft(v)
+	if err != nil {
+		return page.Response{}, err
+	}
 	query.Del(setPrefix + "comment")
 	d.address = page.Address(newPath, query)
 	return d.page(ctx, v, http.StatusOK)

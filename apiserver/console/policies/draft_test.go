@@ -306,5 +306,15 @@ func TestADraftWhoseAddressWouldBeTooLongIsShownWithoutARedirect(t *testing.T) {
 		}
 		harness.Contains(t, "the comment", shown, ">"+comment+"</textarea>")
 		harness.Contains(t, "the filter", shown, "finding.tool == &#39;gosec&#39;")
+		own := strings.Contains(shown, `data-address="/console/policies/_new?tool=gosec"`)
+		harness.Same(t, "its address is given", !redirected, own)
+	}
+}
+
+// A draft without it would decide about more findings.
+func TestADraftFromAnUnknownFilterIsRefused(t *testing.T) {
+	form := url.Values{"filter.tool": {"gosec"}, "filter.newer": {"x"}, "comments": {strings.Repeat("不", 400)}}
+	if _, err := draftOfSelection(t.Context(), &page.Visit{Form: form}); err == nil {
+		t.Error("the draft is shown without the filter")
 	}
 }
