@@ -53,6 +53,8 @@ func TestWhatLooksLikeATagIsShown(t *testing.T) {
 		"a <!-- b --> <?c?> <!D> <![CDATA[e]]>":     "<p>a &lt;!-- b --&gt; &lt;?c?&gt; &lt;!D&gt; &lt;![CDATA[e]]&gt;</p>",
 		"`<b>` &lt;i&gt;":                           "<p><code>&lt;b&gt;</code> &lt;i&gt;</p>",
 		"<https://a.example/>":                      `<p><a href="https://a.example/" rel="nofollow noreferrer">https://a.example/</a></p>`,
+		"vector<std::string> a<b@c.example>":        "<p>vector&lt;std::string&gt; a&lt;b@c.example&gt;</p>",
+		"<soap:Envelope>":                           "<p>&lt;soap:Envelope&gt;</p>",
 		"|a|\n|-|\n|List<String>|":                  "<td>List&lt;String&gt;</td>",
 	} {
 		harness.Contains(t, text, new(Texts).prose(text, 3), want)

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"html"
@@ -48,15 +49,33 @@ var tooDeep = regexp.MustCompile(fmt.Sprintf(`(?m)^(?:[ \t]*(?:>|(?:[-+*]|\d{1,9
 // rendering is held while a text is rendered: hostile texts occupy one CPU, however many pages show them.
 var rendering = make(chan struct{}, 1)
 
+// webLinks parses <http://...> and <https://...> as links. Other links in brackets would vanish with the brackets, as in
+// vector<std::string> and <soap:Envelope>.
+type webLinks struct{ parser.InlineParser }
+
+func (w webLinks) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast.Node {
+	line, _ := block.PeekLine()
+	if !bytes.HasPrefix(line, []byte("<http://")) && !bytes.HasPrefix(line, []byte("<https://")) {
+		return nil
+	}
+	return w.InlineParser.Parse(parent, block, pc)
+}
+
 // newMarkdown returns Markdown without HTML. Most texts are not written as Markdown. What looks like a tag in them is
 // evidence, a type or a placeholder, and would vanish.
 func newMarkdown(extensions ...goldmark.Extender) goldmark.Markdown {
 	ofHTML := func(p util.PrioritizedValue) bool {
 		return p.Value == parser.NewHTMLBlockParser() || p.Value == parser.NewRawHTMLParser()
 	}
+	inline := slices.DeleteFunc(parser.DefaultInlineParsers(), ofHTML)
+	for i := range inline {
+		if p, found := inline[i].Value.(parser.InlineParser); found && p == parser.NewAutoLinkParser() {
+			inline[i].Value = webLinks{p}
+		}
+	}
 	return goldmark.New(goldmark.WithExtensions(extensions...), goldmark.WithParser(parser.NewParser(
 		parser.WithBlockParsers(slices.DeleteFunc(parser.DefaultBlockParsers(), ofHTML)...),
-		parser.WithInlineParsers(slices.DeleteFunc(parser.DefaultInlineParsers(), ofHTML)...),
+		parser.WithInlineParsers(inline...),
 		parser.WithParagraphTransformers(parser.DefaultParagraphTransformers()...),
 	)))
 }
