@@ -15,10 +15,11 @@ var unfinished = []string{
 	"If it fails in the same way, read the job's log, or tell whoever runs the service.",
 }
 
-// rescan is the advice for a tool that did not finish.
+// rescan is the advice for a file that may lack known findings.
 var rescan = []string{
-	"Have the scanner run to its end and report everything.",
-	"Import the file that it then writes. " + stays,
+	"Fix what the message names. If the scanner did not finish, have it run to its end. If a result cannot be read, fix " +
+		"the tool's output, or configure the tool to report less about it.",
+	"Import the file that it then writes. No decision is lost.",
 }
 
 // advice for scans that failed, selected by words of the message. It names flags and parameters, as does the message;

@@ -44,8 +44,9 @@ const (
 	incompleteReview = "the import failed: nothing was recorded, because npm did not cover everything (the tool reports an " +
 		"error: retry this command with --force, or with --analysis): issues that are missing would count as resolved. Have " +
 		"it report everything, then review again"
-	killed  = "The import has died: it no longer renews its Lease \"import-1\". Run the same import again to finish it."
-	overdue = "No end was recorded within an hour of the start: the import has died. Scan again."
+	unreadable = "nothing was closed: the file, run 0: result 3 cannot be read (larger than 4 MiB by itself), and may be a known one"
+	killed     = "The import has died: it no longer renews its Lease \"import-1\". Run the same import again to finish it."
+	overdue    = "No end was recorded within an hour of the start: the import has died. Scan again."
 )
 
 func TestAScannersWordsShowInvisibleCharacters(t *testing.T) {
@@ -72,8 +73,9 @@ func TestAFailedScanComesWithWhatToDo(t *testing.T) {
 		{"the import was stopped", stopped, "Import the same file again", "failed"},
 		{"the import was killed", killed, "Import the same file again", "failed"},
 		{"nobody recorded an end", overdue, "Import the same file again", "failed"},
-		{"the tool did not finish", incompleteScan, "Have the scanner run to its end", "failed"},
-		{"the tool did not finish for a pull request", incompleteReview, "Have the scanner run to its end", "failed"},
+		{"the tool did not finish", incompleteScan, "have it run to its end", "failed"},
+		{"the tool did not finish for a pull request", incompleteReview, "have it run to its end", "failed"},
+		{"a result cannot be read", unreadable, "fix the tool's output", "failed"},
 		{"nobody knows why", "", "Fix what the message names", "failed"},
 	} {
 		s := scan(client.ScanStatusFailed, tc.message)
