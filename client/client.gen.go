@@ -5323,8 +5323,9 @@ type UploadScanParams struct {
 
 	// Ref The scanned ref, such as `refs/heads/main`. If it is that of a pull request, `refs/pull/412/head`,
 	// `refs/pull/412/merge` or the same with `refs/merge-requests`, the pull request is reviewed. Any other ref
-	// must be the repository's scan branch, or without one its default branch, else the upload is refused. A
-	// ref that creates the repository must be a branch in printable ASCII. By default the scan branch.
+	// must be the repository's scan branch, or without one its default branch, else the upload is refused; so
+	// is the `HEAD` of a detached checkout. A ref that creates the repository must be a branch in printable
+	// ASCII. By default the scan branch.
 	Ref *string `form:"ref,omitempty" json:"ref,omitempty"`
 
 	// PullRequest The number of the pull request that was scanned: the pull request is reviewed, whatever `ref` is. `commit`

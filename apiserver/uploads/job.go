@@ -257,15 +257,21 @@ func checkRef(ctx context.Context, c client.Client, request *Request) error {
 
 // refusedRef returns why results of the ref are not imported; empty if they are.
 func refusedRef(repository *v1alpha1.Repository, ref string) string {
-	branch := provision.BranchOf(repository)
+	const pull = "a pull request is uploaded with pull_request, or with a ref as refs/pull/412/head"
+	branch, known := provision.BranchOf(repository)
+	_, isBranch := provision.Branch(ref)
 	switch {
 	case branch == "":
 		return "the repository names neither spec.scanBranch nor spec.defaultBranch: set one of them"
+	case !known:
+		return fmt.Sprintf("the branch of the repository is %s, which is not a branch: set its spec.scanBranch to the "+
+			"branch that is scanned", branch)
+	case !isBranch:
+		return fmt.Sprintf("%s is not a branch: name the branch that was scanned, as refs/heads/NAME; %s", ref, pull)
 	case provision.TakesRef(repository, ref):
 		return ""
 	}
-	return fmt.Sprintf("%s is not the branch %s, whose findings the project has: "+
-		"a pull request is uploaded with pull_request, or with a ref as refs/pull/412/head", ref, branch)
+	return fmt.Sprintf("%s is not the branch %s, whose findings the project has: %s", ref, branch, pull)
 }
 
 // problem returns the error of a finished job, with the objects that the job created before it, which stay.

@@ -83,7 +83,7 @@ func newImportCommand(c cli) *cobra.Command {
 		"folder of the Project in the repository, if the Project is created; default: the whole repository")
 	flags.StringVar(&o.branch, "branch", "",
 		"branch that was scanned; refused if the Repository has another, or if it is not a branch, such as "+
-			"refs/pull/4/merge or refs/tags/v1. A Repository that is created gets it; default: taken from the files")
+			"refs/pull/4/merge, refs/tags/v1 or HEAD. A Repository that is created gets it; default: taken from the files")
 	flags.StringVar(&o.analysis, "analysis", "",
 		"distinguishes scans of one tool and category, instead of automationDetails.id in the files; '' for none. All runs "+
 			"of all files are then of this one")
@@ -163,7 +163,12 @@ func (o *importOptions) checkBranch(repository *v1alpha1.Repository) error {
 			"with that name as spec.scanBranch; results of a pull request are recorded with `kubectl findings review`",
 			o.repository, o.branch)}
 	}
-	if provision.BranchOf(repository) == "" {
+	branch, known := provision.BranchOf(repository)
+	if !known {
+		return &importer.RefusedError{Reason: fmt.Sprintf("the branch of repository %s is %s, which is not a branch: set "+
+			"its spec.scanBranch to the branch that is scanned", repository.Name, branch)}
+	}
+	if _, isBranch := provision.Branch(o.branch); !isBranch {
 		return &importer.RefusedError{Reason: fmt.Sprintf("--branch is %s, which is not a branch: findings of "+
 			"repository %s that it does not contain would be closed; name the branch that was scanned, or %s",
 			o.branch, repository.Name, review)}
@@ -171,7 +176,7 @@ func (o *importOptions) checkBranch(repository *v1alpha1.Repository) error {
 	return &importer.RefusedError{Reason: fmt.Sprintf("--branch is %s, but the findings of repository %s are those of "+
 		"its branch %s, and findings that %s does not contain would be closed: %s, or set spec.scanBranch of the "+
 		"Repository if another branch is scanned",
-		o.branch, repository.Name, provision.BranchOf(repository), o.branch, review)}
+		o.branch, repository.Name, branch, o.branch, review)}
 }
 
 // incomplete returns an error if scanners did not report everything, so that a CI job fails: their Scans are Failed

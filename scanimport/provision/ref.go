@@ -30,9 +30,9 @@ func recordable(ref string) string {
 }
 
 // BranchOf returns the branch whose results the repository's projects hold; empty if the repository names none.
-func BranchOf(repository *v1alpha1.Repository) string {
-	branch, _ := Branch(cmp.Or(repository.Spec.ScanBranch, repository.Spec.DefaultBranch))
-	return branch
+// isBranch is false if what it names is not a branch: then no results may be imported until that is corrected.
+func BranchOf(repository *v1alpha1.Repository) (name string, isBranch bool) {
+	return Branch(cmp.Or(repository.Spec.ScanBranch, repository.Spec.DefaultBranch))
 }
 
 // TakesRef reports whether results of a ref may be imported into the repository's projects: those of another branch or
@@ -44,5 +44,6 @@ func TakesRef(repository *v1alpha1.Repository, ref string) bool {
 		return recordable(ref) != ""
 	}
 	branch, isBranch := Branch(ref)
-	return isBranch && (BranchOf(repository) == "" || branch == BranchOf(repository))
+	own, _ := BranchOf(repository)
+	return isBranch && (own == "" || branch == own)
 }

@@ -151,14 +151,19 @@ func TestAnInvalidUploadInGitHubsFormIsRejected(t *testing.T) {
 
 func TestOnlyAnUploadOfItsBranchIsTaken(t *testing.T) {
 	o, c := named(t)
-	for _, ref := range []string{"refs/heads/feature", "refs/tags/main", "refs/pull/7/files", "refs/heads/refs/heads/main"} {
+	for ref, want := range map[string]string{
+		"refs/heads/feature": "is not the branch main", "refs/tags/main": "is not a branch", "refs/pull/7/files": "is not a branch",
+		"refs/heads/refs/heads/main": "is not a branch", "HEAD": "is not a branch: name the branch that was scanned",
+	} {
 		status := c.submit(strings.Replace(forGitHub(sarif("one")), "refs/heads/main", ref, 1))
-		c.wantsFailed(status, ref+" is not the branch main")
+		c.wantsFailed(status, ref+" "+want)
 	}
 	harness.Same(t, "the findings that are stored", 0, len(o.everything()))
 	byName := strings.Replace(forGitHub(sarif("one")), "refs/heads/main", "main", 1)
 	a := c.postAsGitHub("acme/payments", byName, header("Content-Type", "application/x-www-form-urlencoded")) // as curl sends it
 	c.wantsComplete(c.follow(a.wants(http.StatusAccepted, "the branch's name")))
+	env.Patch(t, builder.Repository("repo").In(o.namespace).Build(), `{"spec":{"scanBranch":"HEAD"}}`)
+	c.wantsFailed(c.submit(forGitHub(sarif("one"))), "is HEAD, which is not a branch: set its spec.scanBranch")
 }
 
 func TestAPullRequestIsReviewedInGitHubsShape(t *testing.T) {

@@ -144,6 +144,9 @@ func TestARepositoryComesByItself(t *testing.T) {
 	// The branch that is named is compared with the corrected one; results of another would close its findings.
 	tn.kubectl(file, append(place, "--branch", "refs/heads/trunk")...).Wants("3 unchanged")
 	tn.kubectl(document(), append(place, "--branch", "main")...).Fails("--branch is main, but", "branch trunk", "set spec.scanBranch")
+	tn.kubectl(document(), append(place, "--branch", "HEAD")...).Fails("--branch is HEAD, which is not a branch")
+	env.Patch(t, &there[0], `{"spec":{"scanBranch":"HEAD"}}`)
+	tn.kubectl(document(), append(place, "--branch", "main")...).Fails("is HEAD, which is not a branch: set its spec.scanBranch")
 }
 
 // payments returns a tenant in which an import has created the repository acme/payments and its project payments.
