@@ -308,8 +308,8 @@ func (p *provisioner) projectOfReview(ctx context.Context, repository string) er
 }
 
 // getDescribed gets the repository by name. If the import derived that name from a full name, it refuses a repository
-// that does not match the facts: its spec.fullName, spec.url or spec.provider was changed, or it was created by
-// somebody else.
+// that does not match the facts: its spec.fullName, spec.url, spec.cloneURL or spec.provider was changed, or it was
+// created by somebody else.
 func (p *provisioner) getDescribed(ctx context.Context, name string, facts provision.Facts) (found bool, err error) {
 	found, err = p.get(ctx, name)
 	if err != nil || !found || !p.place.byFullName() {
@@ -320,10 +320,10 @@ func (p *provisioner) getDescribed(ctx context.Context, name string, facts provi
 		return true, err
 	}
 	return true, &RefusedError{fmt.Sprintf("the Repository %s has the name that an import would give to one %s, but its "+
-		"spec.fullName is %q, its spec.url %q and its spec.provider %q: if it is the same repository, correct these fields "+
-		"or name it %s (over REST upload to /v2/repos/%s/projects/{project_id}/scans), else create a Repository with "+
-		"another name and spec.fullName %q", name, described(facts.FullName, facts.URL), existing.Spec.FullName,
-		existing.Spec.URL, existing.Spec.Provider, name, name, facts.FullName)}
+		"spec.fullName is %q, its spec.url %q, its spec.cloneURL %q and its spec.provider %q: if it is the same "+
+		"repository, correct these fields or name it %s (over REST upload to /v2/repos/%s/projects/{project_id}/scans), "+
+		"else create a Repository with another name and spec.fullName %q", name, described(facts.FullName, facts.URL),
+		existing.Spec.FullName, existing.Spec.URL, existing.Spec.CloneURL, existing.Spec.Provider, name, name, facts.FullName)}
 }
 
 // rehearse checks by dry runs that the repository and all its projects can be created, so that none is if one cannot.

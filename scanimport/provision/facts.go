@@ -146,7 +146,7 @@ func providerOf(host string) string {
 // publicHosts are the hosts that a provider's name implies.
 var publicHosts = []string{"github.com", "gitlab.com", "bitbucket.org", "codeberg.org", "dev.azure.com"}
 
-// pageHosts are the hosts of the pages of what git clones over SSH at port 443.
+// pageHosts maps the public providers' hosts for SSH over port 443 to the hosts of their pages.
 var pageHosts = map[string]string{
 	"ssh.github.com": "github.com", "altssh.gitlab.com": "gitlab.com", "altssh.bitbucket.org": "bitbucket.org",
 }

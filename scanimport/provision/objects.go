@@ -92,7 +92,7 @@ func ExistingOf(project *v1alpha1.Project) Existing {
 
 // isOn reports whether the repository may be on the site of the facts.
 func isOn(r *v1alpha1.RepositorySpec, facts Facts) bool {
-	known, given := hostOf(r.URL), hostOf(facts.URL)
+	known, given := cmp.Or(hostOf(r.URL), hostOf(r.CloneURL)), hostOf(facts.URL)
 	if known != "" && given != "" {
 		return known == given
 	}

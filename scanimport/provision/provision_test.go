@@ -261,6 +261,9 @@ func TestARepositoryIsFoundByTheHostThatGitClonesFrom(t *testing.T) {
 	one := at("one", "https://git.corp.example/acme/web", "ssh://git@ssh.corp.example:2222/acme/web.git")
 	other := at("other", "https://git.other.example/acme/web", "")
 	own := at("own", "https://ssh.corp.example/acme/web", "")
+	bare := at("bare", "", "https://ssh.corp.example/acme/web.git")
+	public := at("public", "", "https://github.com/acme/web.git")
+	public.Spec.Provider = ""
 	for _, tc := range []struct {
 		reason, want string
 		repositories []v1alpha1.Repository
@@ -268,6 +271,8 @@ func TestARepositoryIsFoundByTheHostThatGitClonesFrom(t *testing.T) {
 		{"the one that is cloned from that host", "one", []v1alpha1.Repository{one, other}},
 		{"the one whose page is on that host comes first", "own", []v1alpha1.Repository{one, own}},
 		{"none is on that host", "", []v1alpha1.Repository{other}},
+		{"the one of two without a page", "bare", []v1alpha1.Repository{bare, public}},
+		{"not one without a page that is cloned from another host", "one", []v1alpha1.Repository{one, public}},
 	} {
 		found, err := Find(tc.repositories, facts)
 		harness.NoError(t, tc.reason, err)

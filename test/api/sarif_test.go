@@ -290,7 +290,7 @@ func TestARepositoryIsFoundByItsFullName(t *testing.T) {
 	o.create(builder.Repository("second").In(o.namespace).Build())
 	o.rename(c, "second", "acme/Payments")
 	post("acme/payments").wants(http.StatusConflict, "two of one name").
-		says(`"message":"rejecting SARIF: several repositories have the full name \"acme/payments\": repo, second: give each`)
+		says(`"message":"rejecting SARIF: several repositories have the full name \"acme/payments\": repo, second: give each`, "if they are one repository, delete the second")
 	o.rename(c, "second", "acme/group/Payments")
 	o.create(builder.Project("theirs").In(o.namespace).Repository("second").Build())
 	post("acme%2Fgroup/payments").wants(http.StatusAccepted, "a group in a group")
@@ -315,7 +315,7 @@ func TestTheHostTellsRepositoriesOfOneNameApart(t *testing.T) {
 		c.wantsComplete(c.follow(post(root).wants(http.StatusAccepted, root)))
 	}
 	const elsewhere = "https://ghe.example.com/acme/payments"
-	post(elsewhere).wants(http.StatusConflict, "another host").says("the repository repo with that full name has another URL")
+	post(elsewhere).wants(http.StatusConflict, "another host").says("the repository repo with that full name has another URL: correct its spec.url, set its spec.cloneURL to the URL")
 	o.create(builder.Repository("second").In(o.namespace).Build())
 	o.create(builder.Project("theirs").In(o.namespace).Repository("second").Build())
 	at("second", elsewhere)

@@ -205,8 +205,8 @@ func TestAMisspeltRepositoryOrProjectCreatesNothing(t *testing.T) {
 	// The old name of a repository that was renamed is not taken for that of a new one.
 	renamed := tn.repositories()[0]
 	env.Patch(t, &renamed, `{"spec":{"fullName":"acme/billing"}}`)
-	want := `would give to one with spec.fullName "acme/payments", but its spec.fullName is "acme/billing", its spec.url "" ` +
-		`and its spec.provider "": if it is the same repository, correct these fields or name it ` + renamed.Name +
+	want := `would give to one with spec.fullName "acme/payments", but its spec.fullName is "acme/billing", its spec.url "", ` +
+		`its spec.cloneURL "" and its spec.provider "": if it is the same repository, correct these fields or name it ` + renamed.Name +
 		" (over REST upload to /v2/repos/" + renamed.Name + "/projects/"
 	for command, arguments := range map[string][]string{
 		"import": {"--project", "new"},
