@@ -33,8 +33,9 @@ func findRepository(ctx context.Context, c *importer.Client, j *job) error {
 	switch {
 	case err != nil:
 		return &importer.RefusedError{Reason: err.Error() + ": give each its own spec.fullName or spec.url, name the one that was scanned in " +
-			"versionControlProvenance of the file or in checkout_uri, or upload to /v2/repos/{id}/projects/{project_id}/scans; " +
-			"if they are one repository, delete the second as docs/kinds/repository.md describes"}
+			"versionControlProvenance of the file or in checkout_uri, or upload to " +
+			"/v2/repos/{id}/projects/{project_id}/scans; if they are one repository, delete " +
+			"the second as docs/kinds/repository.md describes"}
 	case found != nil:
 		j.Repository = found.Name
 	case j.Imports == nil:

@@ -323,7 +323,8 @@ func (p *provisioner) getDescribed(ctx context.Context, name string, facts provi
 		"spec.fullName is %q, its spec.url %q, its spec.cloneURL %q and its spec.provider %q: if it is the same "+
 		"repository, correct these fields or name it %s (over REST upload to /v2/repos/%s/projects/{project_id}/scans), "+
 		"else create a Repository with another name and spec.fullName %q", name, described(facts.FullName, facts.URL),
-		existing.Spec.FullName, existing.Spec.URL, existing.Spec.CloneURL, existing.Spec.Provider, name, name, facts.FullName)}
+		existing.Spec.FullName, existing.Spec.URL, existing.Spec.CloneURL, existing.Spec.Provider,
+		name, name, facts.FullName)}
 }
 
 // rehearse checks by dry runs that the repository and all its projects can be created, so that none is if one cannot.

@@ -49,8 +49,8 @@ var tooDeep = regexp.MustCompile(fmt.Sprintf(`(?m)^(?:[ \t]*(?:>|(?:[-+*]|\d{1,9
 // rendering is held while a text is rendered: hostile texts occupy one CPU, however many pages show them.
 var rendering = make(chan struct{}, 1)
 
-// webLinks parses <http://...> and <https://...> as links. Other links in brackets would vanish with the brackets, as in
-// vector<std::string> and <soap:Envelope>.
+// webLinks parses <http://...> and <https://...> as links. Others, such as vector<std::string> and <soap:Envelope>,
+// would lose their brackets.
 type webLinks struct{ parser.InlineParser }
 
 func (w webLinks) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast.Node {
