@@ -387,9 +387,9 @@ func (p *provisioner) create(ctx context.Context, kind string, object client.Obj
 	if err != nil && unanswered && !p.place.DryRun {
 		// If an earlier try took the last room, admission refuses the next one before the API server looks at the name.
 		var found bool
-		repository := repositoryOf(object)
+		wanted := identityOf(object)
 		if found, readErr = find(ctx, p.client, kind, client.ObjectKeyFromObject(object), object); found {
-			return isOwn(object, repository), readErr
+			return isOwn(object, wanted), readErr
 		}
 		err = errors.Join(err, readErr)
 	}
@@ -407,20 +407,21 @@ func (p *provisioner) create(ctx context.Context, kind string, object client.Obj
 	}
 }
 
-// isOwn reports whether an import created the stored object for that repository (see repositoryOf). Such imports wait
-// for each other (Lease), so an earlier try of this one did, whose answer was lost.
-func isOwn(stored client.Object, repository string) bool {
-	return repositoryOf(stored) == repository && slices.ContainsFunc(stored.GetManagedFields(),
+// isOwn reports whether an import created the stored object, with that identity. Such imports wait for each other
+// (Lease), so an earlier try of this one did, whose answer was lost.
+func isOwn(stored client.Object, identity string) bool {
+	return identityOf(stored) == identity && slices.ContainsFunc(stored.GetManagedFields(),
 		func(e metav1.ManagedFieldsEntry) bool { return e.Manager == provisionManager })
 }
 
-// repositoryOf returns the full name of a Repository, or the name of a Project's Repository.
-func repositoryOf(object client.Object) string {
+// identityOf returns what another object of the same name may differ in: the full name of a Repository, or the
+// Repository and the folder of a Project.
+func identityOf(object client.Object) string {
 	switch object := object.(type) {
 	case *v1alpha1.Repository:
 		return object.Spec.FullName
 	case *v1alpha1.Project:
-		return string(object.Spec.RepositoryRef.Name)
+		return string(object.Spec.RepositoryRef.Name) + "/" + provision.Clean(object.Spec.RelativePath)
 	}
 	return ""
 }

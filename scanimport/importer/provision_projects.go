@@ -29,8 +29,7 @@ func (p *provisioner) projects(ctx context.Context, batches []*Batch) error {
 	}
 	return p.createProjectsOnce(ctx, allExist, func(ctx context.Context) error {
 		for _, folder := range folders {
-			err := p.createProject(ctx, provision.ProjectName(p.found.Repository.Name, folder), folder)
-			if err != nil {
+			if err := p.createProjectOf(ctx, folder); err != nil {
 				return err
 			}
 		}
@@ -147,21 +146,57 @@ func FilesOf(batches []*Batch) iter.Seq[string] {
 	}
 }
 
-// createProject creates a project, or uses the existing one of that name.
+// createProject creates the named project, or uses the existing one of that name.
 func (p *provisioner) createProject(ctx context.Context, name, folder string) error {
-	project := provision.Project(p.found.Repository, name, folder, p.place.Patterns)
-	created, err := p.create(ctx, "project", project)
-	if err != nil {
+	created, err := p.tryProject(ctx, name, folder)
+	if err != nil || created {
 		return err
-	}
-	if created {
-		p.found.Projects = append(p.found.Projects, *project)
-		p.found.Provisioned = append(p.found.Provisioned, Provisioned{Kind: "Project", Name: name, Of: folder})
-		return nil
 	}
 	found, err := p.findProject(ctx, p.key(name)) // another client created it at the same time
 	if err == nil && !found {
 		err = noSuch("project", p.key(name))
 	}
 	return err
+}
+
+// maxProjectNames bounds the names that are tried for the project of a folder.
+const maxProjectNames = 5
+
+// createProjectOf creates the project of a folder under the first of its names that no other project has: a person may
+// have moved the project of that name to another folder, or have chosen the name.
+func (p *provisioner) createProjectOf(ctx context.Context, folder string) error {
+	repository := p.found.Repository
+	first := provision.ProjectName(repository.Name, folder)
+	wanted := identityOf(provision.Project(repository, first, folder, nil))
+	name := first
+	for range maxProjectNames {
+		created, err := p.tryProject(ctx, name, folder)
+		if err != nil || created {
+			return err
+		}
+		existing := &v1alpha1.Project{}
+		found, err := find(ctx, p.client, "project", p.key(name), existing)
+		if err != nil {
+			return err
+		}
+		if found && identityOf(existing) == wanted { // another client created it at the same time
+			p.found.Projects = append(p.found.Projects, *existing)
+			return nil
+		}
+		name = provision.NextProjectName(repository.Name, folder, name)
+	}
+	return &RefusedError{fmt.Sprintf("the names that an import would give to the project of the folder %q of repository %s "+
+		"are those of other projects (%s and %d more): create a Project with another name, and with that folder as "+
+		"spec.relativePath", cmp.Or(folder, "."), repository.Name, first, maxProjectNames-1)}
+}
+
+// tryProject creates a project. created is false if a project of that name exists, whatever its repository and folder.
+func (p *provisioner) tryProject(ctx context.Context, name, folder string) (created bool, err error) {
+	project := provision.Project(p.found.Repository, name, folder, p.place.Patterns)
+	created, err = p.create(ctx, "project", project)
+	if created {
+		p.found.Projects = append(p.found.Projects, *project)
+		p.found.Provisioned = append(p.found.Provisioned, Provisioned{Kind: "Project", Name: name, Of: folder})
+	}
+	return created, err
 }

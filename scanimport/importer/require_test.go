@@ -111,6 +111,7 @@ func TestWhatATryWithoutAnAnswerCreatedIsReported(t *testing.T) {
 		"another client took the last room":            {manager: "kubectl-create", later: full},
 		"another repository has the Repository's name": {foreign: "Repository", want: both[1:]},
 		"another repository has the Project's name":    {foreign: "Project", want: both[:1]},
+		"another folder has the Project's name":        {foreign: "folder", want: both[:1]},
 	} {
 		unread := 0
 		c := interceptor.NewClient(fake.NewClientBuilder().WithScheme(testenv.NewScheme()).Build(), interceptor.Funcs{
@@ -138,6 +139,9 @@ func TestWhatATryWithoutAnAnswerCreatedIsReported(t *testing.T) {
 				case *v1alpha1.Project:
 					if tc.foreign == "Project" {
 						into.Spec.RepositoryRef.Name = "other"
+					}
+					if tc.foreign == "folder" {
+						into.Spec.RelativePath = "moved"
 					}
 				}
 				return err

@@ -38,6 +38,11 @@ func ProjectName(repository, folder string) string {
 	return named(folder, "project", repository, folder)
 }
 
+// NextProjectName returns the name to try after one that another project has.
+func NextProjectName(repository, folder, taken string) string {
+	return named(cmp.Or(folder, repository), "project", repository, folder, taken)
+}
+
 // notReadable matches what may not be in the readable part of a name.
 var notReadable = regexp.MustCompile(`[^a-z0-9]+`)
 

@@ -45,7 +45,8 @@ func TestNamesAreLabelsOfTheirOwn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		provider, name := hostile().Draw(t, "provider"), hostile().Draw(t, "name")
 		repository := RepositoryName(provider, name)
-		for _, made := range []string{repository, ProjectName(repository, ""), ProjectName(repository, name)} {
+		for _, made := range []string{repository, ProjectName(repository, ""), ProjectName(repository, name),
+			NextProjectName(repository, "", repository), NextProjectName(repository, name, repository)} {
 			if wrong := validation.IsDNS1123Label(made); len(wrong) > 0 {
 				t.Fatalf("%q: %v", made, wrong)
 			}

@@ -315,22 +315,80 @@ func TestImportsThatNameTwoFirstProjectsMakeOne(t *testing.T) {
 	}
 }
 
-// A project that somebody else created a moment ago is used as it is.
-func TestAProjectThatExistsIsFoundAsItIs(t *testing.T) {
-	tn := newTenant(t, "asitis")
+// A project that was moved to another folder, or that a person named, may have the name of the one to create. Its folder
+// or its repository is another, so results go to a project of another name.
+func TestAProjectWhoseNameIsTakenGetsAnother(t *testing.T) {
+	t.Parallel() // it mostly waits
+	tn := newTenant(t, "namesakes")
 	tn.letsImportsCreate()
-	place := importer.Place{Repository: "acme/web", Patterns: provision.Patterns{"src"}}
-	found, err := tn.provisions(place)
-	harness.Must(t, err)
-	env.Patch(t, &found.Projects[0], `{"spec":{"relativePath":"lib"}}`) // so that src is missing again, while its name is taken
-	found, err = tn.provisions(place)
-	harness.Must(t, err)
-	if len(found.Provisioned) > 0 || slices.ContainsFunc(found.Projects, func(p v1alpha1.Project) bool { return p.Spec.RelativePath != "lib" }) {
-		t.Errorf("created %v, and found %+v", found.Provisioned, found.Projects)
+	env.Create(t, builder.Repository("till").In(tn.namespace).Build())
+	env.Create(t, builder.Project("desk").In(tn.namespace).Repository("till").Build())
+	env.Create(t, builder.Repository("desk").In(tn.namespace).Build())
+	place := importer.Place{Repository: "desk", Patterns: provision.Patterns{"services/*"}}
+	tn.batches = collect(t, importer.Choices{}, document(builder.Result{Rule: "R1", Path: "services/pay/a.go", Line: 1},
+		builder.Result{Rule: "R1", Path: "README.md", Line: 1}))
+	foldersOf := func(found *importer.Found) (folders []string) {
+		t.Helper()
+		for _, project := range found.Projects {
+			harness.Same(t, "the repository of "+project.Name, "desk", string(project.Spec.RepositoryRef.Name))
+			folders = append(folders, project.Spec.RelativePath)
+		}
+		return folders
 	}
+	taken := []v1alpha1.Project{}
+	for _, dryRun := range []bool{true, false} {
+		place.DryRun = dryRun
+		found, err := tn.provisions(place)
+		harness.Must(t, err)
+		harness.Same(t, "folders of the new projects", []string{"", "services/pay"}, foldersOf(found))
+		harness.Same(t, "a project of another repository keeps its name", false, found.Projects[0].Name == "desk")
+		taken = found.Projects[1:]
+	}
+
+	env.Patch(t, &taken[0], `{"spec":{"relativePath":"services/payments"}}`)
+	var wg sync.WaitGroup
+	all, errs := make([]*importer.Found, 3), make([]error, 3)
+	for i := range all {
+		wg.Go(func() { all[i], errs[i] = tn.provisions(place) })
+	}
+	wg.Wait()
+	made := 0
+	for i, found := range all {
+		harness.Must(t, errs[i])
+		made += len(found.Provisioned)
+		harness.Same(t, "projects of the folder", 1, len(slices.DeleteFunc(foldersOf(found), func(f string) bool { return f != "services/pay" })))
+	}
+	harness.Same(t, "projects that imports at the same time create", 1, made)
+
+	moves := 1
+	for ; moves < 20; moves++ {
+		found, err := tn.provisions(place)
+		if err != nil {
+			harness.ErrorContains(t, "after many moves", err, `of the folder "services/pay" of repository desk are those of other projects (`+taken[0].Name)
+			break
+		}
+		at := slices.IndexFunc(found.Projects, func(p v1alpha1.Project) bool { return p.Spec.RelativePath == "services/pay" })
+		env.Patch(t, &found.Projects[at], fmt.Sprintf(`{"spec":{"relativePath":"services/moved%d"}}`, moves))
+	}
+	harness.Same(t, "moves until no name is left", 5, moves)
 }
 
-// The same if it has another name, and is created in a repository with other projects after these were listed.
+// afterListing returns the tenant with a scanner that calls do once it has listed projects for the first time.
+func (tn *tenant) afterListing(do func()) *tenant {
+	tn.Helper()
+	listed, late := sync.OnceFunc(do), *tn
+	late.scanner = through(tn.T, tn.config, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+		response, err := next.RoundTrip(r)
+		if r.Method == http.MethodGet && path.Base(r.URL.Path) == "projects" {
+			listed()
+		}
+		return response, err
+	})
+	return &late
+}
+
+// A project that somebody else created a moment ago is used as it is, also if it has another name, and is created in a
+// repository with other projects after these were listed.
 func TestAProjectThatIsCreatedMeanwhileIsFound(t *testing.T) {
 	tn := newTenant(t, "meanwhile")
 	tn.letsImportsCreate()
@@ -339,21 +397,31 @@ func TestAProjectThatIsCreatedMeanwhileIsFound(t *testing.T) {
 		harness.Must(t, err)
 	}
 	create("lib", "lib")
-	listed := sync.OnceFunc(func() { create("mine", "src") })
-	late := *tn
-	late.scanner = through(t, tn.config, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
-		response, err := next.RoundTrip(r)
-		if r.Method == http.MethodGet && path.Base(r.URL.Path) == "projects" {
-			listed()
-		}
-		return response, err
-	})
+	late := tn.afterListing(func() { create("mine", "src") })
 	found, err := late.provisions(importer.Place{Repository: "acme/web", Patterns: provision.Patterns{"src"}})
 	harness.Must(t, err)
 	if len(found.Provisioned) > 0 || len(found.Projects) != 2 {
 		t.Errorf("created %v, and found %+v", found.Provisioned, found.Projects)
 	}
 	harness.Same(t, "folders of the projects", []string{"lib", "src"}, tn.projects())
+}
+
+// A dry run lists the projects only once: then it meets the project when it tries to create it.
+func TestADryRunFindsAProjectThatIsCreatedMeanwhile(t *testing.T) {
+	tn := newTenant(t, "meanwhile-dry")
+	tn.letsImportsCreate()
+	env.Create(t, builder.Repository("web").In(tn.namespace).Build())
+	place := importer.Place{Repository: "web", Patterns: provision.Patterns{"src"}}
+	late := tn.afterListing(func() {
+		_, err := tn.provisions(place)
+		harness.Must(t, err)
+	})
+	rehearsed := place
+	rehearsed.DryRun = true
+	found, err := late.provisions(rehearsed)
+	harness.Must(t, err)
+	harness.Same(t, "projects that it would create", 0, len(found.Provisioned))
+	harness.Same(t, "projects that it found", 1, len(found.Projects))
 }
 
 func TestFoldersBecomeProjects(t *testing.T) {
