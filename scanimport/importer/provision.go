@@ -40,8 +40,8 @@ func (p Provisioned) String() string {
 	return text
 }
 
-// Warning describes what was created, or with DryRun would be, and the consequences.
-func (p Provisioned) Warning(dryRun bool) string {
+// warning describes what was created, or with DryRun would be, and the consequences. all is the argument of IfRenamed.
+func (p Provisioned) warning(all []Provisioned, dryRun bool) string {
 	text := p.String() + " did not exist, and was created"
 	if dryRun {
 		text = p.String() + " does not exist, and would be created"
@@ -52,7 +52,7 @@ func (p Provisioned) Warning(dryRun bool) string {
 	if p.HasNoBranch() {
 		text += ". It has no branch: until you set spec.scanBranch, uploads that name a branch are refused"
 	}
-	if hint := p.IfRenamed(); hint != "" {
+	if hint := p.IfRenamed(all); hint != "" {
 		text += "; " + hint
 	}
 	return text
@@ -62,7 +62,7 @@ func (p Provisioned) Warning(dryRun bool) string {
 func Warnings(objects []Provisioned, dryRun bool) []string {
 	var all []string
 	for _, object := range objects {
-		all = append(all, object.Warning(dryRun))
+		all = append(all, object.warning(objects, dryRun))
 	}
 	return all
 }
@@ -70,12 +70,17 @@ func Warnings(objects []Provisioned, dryRun bool) []string {
 // HasNoBranch reports whether the created object is a Repository without a branch: it refuses uploads that name one.
 func (p Provisioned) HasNoBranch() bool { return p.Kind == "Repository" && p.ScanBranch == "" }
 
-// IfRenamed returns what to do if the repository existed under another full name or address; empty for a Project.
-func (p Provisioned) IfRenamed() string {
-	if p.Kind != "Repository" {
+// IfRenamed returns what to do if the repository existed under another full name or address, or the project's folder
+// under another path. It is empty for a project of the whole repository, or of a new one: all contains what the import
+// created.
+func (p Provisioned) IfRenamed(all []Provisioned) string {
+	switch {
+	case p.Kind == "Repository":
+		return "if the repository was renamed or moved, its decisions are still with the earlier Repository: see docs/kinds/repository.md"
+	case p.Of == "" || slices.ContainsFunc(all, func(o Provisioned) bool { return o.Kind == "Repository" }):
 		return ""
 	}
-	return "if the repository was renamed or moved, its decisions are still with the earlier Repository: see docs/kinds/repository.md"
+	return "if the folder was renamed or moved, its decisions are still with the project of its former path: see docs/kinds/project.md"
 }
 
 // Place is the target of an import as the user names it. Missing objects are created if the organization allows imports

@@ -147,6 +147,59 @@ func TestAScanOfAnotherFolderClosesNothing(t *testing.T) {
 	harness.Same(t, "open findings by project", before, o.open())
 }
 
+// A folder that was renamed gets a new project, and the decisions stay behind. The warning says where the way out is
+// described, and it works: before the next upload, and after it.
+func TestAProjectWhoseFolderIsRenamedKeepsItsDecisions(t *testing.T) {
+	o, c := newcomer(t, "services/*")
+	uploads := func(folder string) (status openapi.SarifStatus, warnings string) {
+		t.Helper()
+		body := forGitHub(builder.SARIF("lint", builder.Result{Rule: "R1", Message: "one", Path: folder + "/a.go", Line: 7},
+			builder.Result{Rule: "R2", Message: "two", Path: folder + "/b.go", Line: 9}))
+		a := c.postAsGitHub("acme/fold", body).wants(http.StatusAccepted, "an upload")
+		return c.follow(a), strings.Join(c.uploaded(decoded[openapi.SarifReceipt](a).Id).Warnings, "\n")
+	}
+	completes := func(folder string) (warnings string) {
+		t.Helper()
+		status, warnings := uploads(folder)
+		c.wantsComplete(status)
+		return warnings
+	}
+	named := func(folder string) *v1alpha1.Project {
+		t.Helper()
+		list := testenv.List(t, NewWithT(t), env, &v1alpha1.ProjectList{}, client.InNamespace(o.namespace)).Items
+		return &list[slices.IndexFunc(list, func(p v1alpha1.Project) bool { return p.Spec.RelativePath == folder })]
+	}
+	hint := "; if the folder was renamed or moved, its decisions are still with the project of its former path: see docs/kinds/project.md"
+	harness.Same(t, "a hint for a new repository", false, strings.Contains(completes("services/pay"), hint))
+	project := named("services/pay")
+	before := o.everything()
+	for i := range before {
+		env.Patch(t, &before[i], `{"spec":{"triage":{"userStatus":"muted"}}}`)
+	}
+	kept := func(when string) {
+		t.Helper()
+		for _, finding := range before {
+			now := o.stored(finding.Name).Spec
+			harness.Same(t, when+": its project", project.Name, string(now.ProjectRef.Name))
+			harness.Same(t, when+": its decision", v1alpha1.UserStatusMuted, now.Triage.UserStatus)
+		}
+		harness.Same(t, when+": open findings", 2, o.open()[project.Name])
+	}
+	env.Patch(t, project, `{"spec":{"relativePath":"services/payments"}}`)
+	completes("services/payments")
+	harness.Same(t, "findings after a patch before the upload", len(before), len(o.everything()))
+	kept("a patch before the upload")
+
+	harness.Contains(t, "the warnings", completes("services/billing"), "(services/billing) did not exist, and was created"+hint)
+	second := named("services/billing")
+	env.Patch(t, project, `{"spec":{"relativePath":"services/billing"}}`)
+	refused, _ := uploads("services/billing")
+	c.wantsFailed(refused, "have the same spec.relativePath")
+	harness.Must(t, env.Client.Delete(t.Context(), second))
+	completes("services/billing")
+	kept("a patch after the upload")
+}
+
 func TestAnUploadToAnUnknownIDCreatesTheRepository(t *testing.T) {
 	o, c := newcomer(t)
 	document := strings.Replace(sarif("one"), `"results":`, `"versionControlProvenance":[{"repositoryUri":"https://github.com/acme/web"}],"results":`, 1)
