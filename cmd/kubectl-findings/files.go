@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -133,6 +134,9 @@ func (o *sarifOptions) parse(name string) (*sarif.Log, error) {
 			return nil, err
 		}
 		defer file.Close() //nolint:errcheck // only read from
+		if info, err := file.Stat(); err == nil && info.IsDir() {
+			return nil, fmt.Errorf("it is a folder: name its files, as in %s", filepath.Join(name, "*.sarif"))
+		}
 		in = file
 	}
 	return sarif.Parse(in, sarif.Options{SourceRoot: o.sourceRoot})

@@ -114,6 +114,7 @@ func TestAMistakeSaysWhatToDo(t *testing.T) {
 		"import good.sarif broken.sarif --repository r --project p":                      "nothing was imported",
 		"review broken.sarif --repository r --pr 1 --commit 0123abc":                     "nothing was imported",
 		"import x.sarif --repository r --project p":                                      "x.sarif is refused: open x.sarif: no such file",
+		"import . --repository r --project p":                                            ". is refused: it is a folder: name its files, as in *.sarif",
 		"review --repository r --pr 1 --commit 0123abc":                                  "--clean",
 		"review x.sarif --repository r --pr 1":                                           "--commit is needed",
 		"review x.sarif --repository r --pr 1 --clean --commit 0123abc":                  "leave one out",

@@ -171,7 +171,7 @@ func (l *lost) err() error {
 	case l.several != nil:
 		return fmt.Errorf("the projects %s have the same spec.relativePath: give each its own", strings.Join(l.several, ", "))
 	case l.count > 0:
-		return fmt.Errorf("%d results belong to no project (%s): the repository has the projects %s; %s", l.count,
+		return fmt.Errorf("no project holds %d of the results (%s): the repository has the projects %s; %s", l.count,
 			strings.Join(l.files, ", "), l.table, l.table.advice("set spec.relativePath of the one that holds them"))
 	case len(l.incomplete) > 0:
 		return fmt.Errorf("%s did not run to its end and reports nothing", strings.Join(l.incomplete, ", "))

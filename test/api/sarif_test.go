@@ -208,7 +208,7 @@ func TestEachResultGoesToTheProjectThatHoldsItsFile(t *testing.T) {
 func TestAnUploadThatNoProjectTakesFailsAndNamesThem(t *testing.T) {
 	o, c := named(t)
 	o.projects(map[string]string{"proj": "services/api", "web": "services/web"})
-	c.wantsFailed(c.submit(forGitHub(sarif("one"))), "src/one.go): the repository has the projects proj (services/api), web (services/web)")
+	c.wantsFailed(c.submit(forGitHub(sarif("one"))), "no project holds 1 of the results (src/one.go): the repository has the projects proj (services/api), web (services/web)")
 	c.wantsFailed(c.submit(forGitHub(sarif())), "which of the projects")
 	o.projects(map[string]string{"proj": "src", "web": "src"})
 	c.wantsFailed(c.submit(forGitHub(sarif("one"))), "proj, web have the same spec.relativePath")
