@@ -567,6 +567,17 @@ const posts = `request?.method === "POST"`
 
 const mayLeave = "window.dispatchEvent(new Event('beforeunload', { cancelable: true }))"
 
+// Some scanners write titles as sentences.
+func TestMessagesAboutADecisionEndInOneFullStop(t *testing.T) {
+	t.Parallel()
+	_, p := withFindings(t, some(1)[0].Title("Errors are unhandled."))
+	p.goes("/console/findings")
+	p.presses("j", "c")
+	p.sees(`/Decided: Errors are unhandled\.(?!\.)/.test(document.querySelector("#messages").innerText)`)
+	p.presses("u")
+	p.sees(`/Undone: Errors are unhandled\.(?!\.)/.test(document.querySelector("#messages").innerText)`)
+}
+
 func TestDecisionsThatWaitedRestOnWhatWasSeen(t *testing.T) {
 	t.Parallel()
 	o, p := withFindings(t, some(2)...)

@@ -50,7 +50,8 @@ export const basisOf = (id, seen) => ({ seen, made: made.get(id) });
 export function decide(id, form, basis, { typed, inPanel, again } = {}) {
   const restore = anticipate(id, form.get("user_status") ?? "");
   const row = rowOf(id);
-  const title = (row ? titleOf(row) : panel.querySelector("h1"))?.textContent ?? id;
+  const heading = (row ? titleOf(row) : panel.querySelector("h1"))?.textContent ?? id;
+  const title = heading.replace(/\.$/, ""); // messages end their sentences themselves
   /** @type {Decision} */
   const decision = { id, title };
   decisions.push(decision);
