@@ -76,11 +76,13 @@ func (p Provisioned) HasNoBranch() bool { return p.Kind == "Repository" && p.Sca
 func (p Provisioned) IfRenamed(all []Provisioned) string {
 	switch {
 	case p.Kind == "Repository":
-		return "if the repository was renamed or moved, its decisions are still with the earlier Repository: see docs/kinds/repository.md"
+		return "if the repository was renamed or moved, its decisions are still with the earlier Repository: " +
+			"see docs/kinds/repository.md"
 	case p.Of == "" || slices.ContainsFunc(all, func(o Provisioned) bool { return o.Kind == "Repository" }):
 		return ""
 	}
-	return "if the folder was renamed or moved, its decisions are still with the project of its former path: see docs/kinds/project.md"
+	return "if the folder was renamed or moved, its decisions are still with the project of its former path: " +
+		"see docs/kinds/project.md"
 }
 
 // Place is the target of an import as the user names it. Missing objects are created if the organization allows imports

@@ -185,8 +185,8 @@ func (p *provisioner) createProjectOf(ctx context.Context, folder string) error 
 		}
 		name = provision.NextProjectName(repository.Name, folder, name)
 	}
-	return &RefusedError{fmt.Sprintf("the names that an import would give to the project of the folder %q of repository %s "+
-		"are those of other projects (%s and %d more): create a Project with another name, and with that folder as "+
+	return &RefusedError{fmt.Sprintf("the names that an import would give to the project of the folder %q of repository "+
+		"%s are those of other projects (%s and %d more): create a Project with another name, and with that folder as "+
 		"spec.relativePath", cmp.Or(folder, "."), repository.Name, first, maxProjectNames-1)}
 }
 
