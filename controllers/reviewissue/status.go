@@ -39,7 +39,7 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	}
 	*s.Status = reviewstate.JudgedStatus(s.Object, spec, judged, s.Now)
 	s.Judge(verdict)
-	s.RequeueAtEnd(reviewstate.UntilEnd(s.Object, s.Now))
+	s.RequeueAfter(min(reviewstate.UntilEnd(s.Object, s.Now), reconcile.MaxWait))
 	return nil
 }
 

@@ -173,10 +173,15 @@ func (o *outcome) RequeueAfter(wait time.Duration) {
 }
 
 // RequeueAtEnd requests a reconcile for when a decision ends, ahead of the changes that an import makes: until then the
-// decision counts. If it does not end, left is 0.
+// decision counts. So does the last look at the clock before it; earlier ones have an hour to spare. If the decision
+// does not end, left is 0.
 func (o *outcome) RequeueAtEnd(left time.Duration) {
-	if left > 0 {
-		o.RequeueAfter(min(left, MaxWait))
+	if left <= 0 {
+		return
+	}
+	o.RequeueAfter(min(left, MaxWait))
+	o.priority = new(0)
+	if left <= 2*MaxWait {
 		o.priority = new(watch.Due)
 	}
 }

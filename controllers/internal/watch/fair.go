@@ -70,7 +70,7 @@ func (q *fairQueue) AddWithOpts(o priorityqueue.AddOpts, requests ...ctrl.Reques
 			q.turns.delay(r, lane)
 			q.TypedRateLimitingInterface.AddRateLimited(r)
 		case o.After > 0:
-			q.turns.delay(r, lane)
+			q.turns.delay(r, min(lane, Due)) // what can wait is not ahead of new decisions
 			q.TypedRateLimitingInterface.AddAfter(r, o.After)
 		default:
 			q.turns.want(r, lane)
@@ -108,8 +108,9 @@ func laneOf(priority int) int {
 type turns struct {
 	clock clock.PassiveClock
 	mu    sync.Mutex
-	// delayed holds the lanes that requests get after their delay, but not if they are added meanwhile: with thousands of
-	// decisions that end some day, a changed policy would come before everything else.
+	// delayed holds the best lane of each request's pending delays. The request gets it when the first of them is over,
+	// also if it is waiting by then. Adding it before does not give it the lane: with thousands of decisions that end some
+	// day, a changed policy would come before everything else.
 	// wanted holds the lanes of requests about to be added, maybe once they no longer run; waiting those of ready ones.
 	delayed, wanted, waiting map[ctrl.Request]int
 	running                  map[ctrl.Request]run

@@ -149,13 +149,36 @@ func TestWhatChangesWhileItIsReconciledKeepsItsPriority(t *testing.T) {
 func TestADelayedRequestKeepsItsPriority(t *testing.T) {
 	b := newFairBench(t)
 	for _, o := range []priorityqueue.AddOpts{
-		{After: time.Millisecond, Priority: new(last)}, {RateLimited: true, Priority: new(first)},
+		{RateLimited: true, Priority: new(first)}, {After: time.Millisecond, Priority: new(Due)},
+		{After: time.Millisecond, Priority: new(last)},
 	} {
 		b.AddWithOpts(o, requestFor("ns", "delayed"))
 		r, priority, _ := b.GetWithPriority()
 		harness.Same(t, "the priority", *o.Priority, priority)
 		b.Done(r)
 	}
+	harness.Same(t, "lanes that are kept", 0, len(b.turns.delayed))
+}
+
+// A retry behind others must not lose the lane of an end that is near.
+func TestAShorterDelayInALowerLaneKeepsTheBetterOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFairBench(t)
+		b.AddWithOpts(priorityqueue.AddOpts{After: time.Hour, Priority: new(Due)}, requestFor("ns", "ends"))
+		b.AddWithOpts(priorityqueue.AddOpts{After: time.Minute, Priority: new(last)}, requestFor("ns", "ends"))
+		b.add(0, "ns", "backlog")
+		<-time.After(time.Minute)
+		synctest.Wait()
+		harness.Same(t, "done", []string{"ns/ends", "ns/backlog"}, b.work(t, 2, nil))
+	})
+}
+
+func TestADelayedRequestIsNotAheadOfNewDecisions(t *testing.T) {
+	b := newFairBench(t)
+	b.AddWithOpts(priorityqueue.AddOpts{After: time.Millisecond, Priority: new(first)}, requestFor("ns", "delayed"))
+	r, priority, _ := b.GetWithPriority()
+	harness.Same(t, "the priority", Due, priority)
+	b.Done(r)
 }
 
 func TestARequestThatIsDueMuchLaterRaisesNothingThatIsAddedMeanwhile(t *testing.T) {
