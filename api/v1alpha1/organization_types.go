@@ -283,8 +283,8 @@ type Organization struct {
 	// spec is the desired state.
 	// +optional
 	Spec OrganizationSpec `json:"spec,omitzero"`
-	// status is what the controllers observed. Only they write it. Until they have stored one, it is this default, so that
-	// tools that wait for organizations do not take it for ready.
+	// status is what the controllers observed. Only they write it. Until they have stored one, it is this default:
+	// tools that wait for the Organization then see that it is not observed yet.
 	// +default={"observedGeneration": -1, "counts": {"repositories": 0, "projects": 0, "findings": 0, "apiKeys": 0}}
 	// +optional
 	Status OrganizationStatus `json:"status,omitzero"`

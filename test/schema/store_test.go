@@ -10,9 +10,11 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/corpus"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -88,9 +90,16 @@ var defaultStatus = map[string]any{
 	"Finding": map[string]any{"state": "open", "userStatus": "open"},
 	// Tools that wait for it, such as Flux, take an object without a status for ready. The first write of the status
 	// leaves out counts that the default has: without its zeros, columns would be blank.
-	"Organization": map[string]any{"observedGeneration": int64(-1), "counts": map[string]any{
-		"repositories": int64(0), "projects": int64(0), "findings": int64(0), "apiKeys": int64(0)}},
+	"Organization":    asMap(&v1alpha1.OrganizationStatus{ObservedGeneration: -1}),
 	"WebhookDelivery": map[string]any{"phase": "Pending", "observedGeneration": int64(-1)},
+}
+
+func asMap(value any) map[string]any {
+	out, err := kruntime.DefaultUnstructuredConverter.ToUnstructured(value)
+	if err != nil {
+		panic(err)
+	}
+	return out
 }
 
 // A default would be a permanent difference between what GitOps declares and what is stored.
