@@ -73,6 +73,9 @@ func compareSchema(report reporter, path string, before, after *apiextensionsv1.
 	if was, is := listTypeOf(before), listTypeOf(after); was != is {
 		report(path, "the list type was %q, and is %q", was, is)
 	}
+	if was, is := ptr.Deref(before.XMapType, "granular"), ptr.Deref(after.XMapType, "granular"); was != is {
+		report(path, "the map type was %q, and is %q", was, is)
+	}
 	if !reflect.DeepEqual(before.Enum, after.Enum) && len(after.Enum) > 0 {
 		compareEnum(report, path, before, after)
 	}
@@ -128,8 +131,9 @@ func compareEnum(report reporter, path string, before, after *apiextensionsv1.JS
 // compareRules checks CEL rules. Their messages do not matter.
 func compareRules(report reporter, path string, before, after *apiextensionsv1.JSONSchemaProps) {
 	for _, rule := range after.XValidations {
-		if !slices.ContainsFunc(before.XValidations,
-			func(was apiextensionsv1.ValidationRule) bool { return was.Rule == rule.Rule }) {
+		if !slices.ContainsFunc(before.XValidations, func(was apiextensionsv1.ValidationRule) bool {
+			return was.Rule == rule.Rule && ptr.Deref(was.OptionalOldSelf, false) == ptr.Deref(rule.OptionalOldSelf, false)
+		}) {
 			report(path, "the rule %q is new", rule.Rule)
 		}
 	}
