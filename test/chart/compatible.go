@@ -11,8 +11,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// incompatible lists the changes, one per line, by which after may refuse, drop, change or no longer serve
-// parts of objects that were valid for before. It cannot tell which objects a CEL rule refuses, so it lists each new one.
+// incompatible lists the changes, one per line, by which after may refuse, drop, change or no longer serve parts of
+// objects that were valid for before. It cannot tell which objects a CEL rule refuses, so it lists each new one.
 func incompatible(before, after *apiextensionsv1.CustomResourceDefinition) []string {
 	var found []string
 	report := func(path, format string, arguments ...any) {

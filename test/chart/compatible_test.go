@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
@@ -35,72 +37,69 @@ const (
 	crdFolder    = "config/crd/bases"
 )
 
-// TestCRDsStayCompatible compares the CRDs before and after each commit since the baseline, and after those with
-// the files as they are now.
 func TestCRDsStayCompatible(t *testing.T) {
 	needsBaseline(t)
 	accepted := strings.FieldsFunc(harness.RepositoryFile(t, "test", "chart", "testdata", acceptedFile),
 		func(r rune) bool { return r == '\n' })
-	var found []string
-	states := crdCommits(t)
-	for i, before := range states {
-		after := append(states, "")[i+1]
-		for _, change := range crdChanges(t, before, after) {
-			found = append(found, change)
-			if !slices.Contains(accepted, change) {
-				t.Errorf("%s\n\tChanged by %s: objects may be refused or lose something. Change it back, or add the line to test/chart/testdata/%s.",
-					change, cmp.Or(after, "what is not committed"), acceptedFile)
-			}
+	found := changesSince(t, harness.Root(), baseline)
+	for change, by := range found {
+		if !slices.Contains(accepted, change) {
+			t.Errorf("%s\n\tChanged by %s: objects may be refused or lose something. Change it back, or add the line to test/chart/testdata/%s.",
+				change, cmp.Or(by, "what is not committed"), acceptedFile)
 		}
 	}
 	for _, line := range accepted {
-		if !slices.Contains(found, line) {
+		if _, ok := found[line]; !ok {
 			t.Errorf("test/chart/testdata/%s: no change since the commit %s needs this line, remove it: %s", acceptedFile, baseline, line)
 		}
 	}
 }
 
-// crdCommits returns the baseline and the later commits that changed the CRDs, the oldest first.
-func crdCommits(t *testing.T) []string {
+// changesSince returns the incompatible changes of the CRDs since a commit, each with the commit that made it: empty if
+// it is not committed. Each later commit is compared with its parent. Merges are left out, since they repeat what the
+// commits of a branch changed: so a branch needs the same accepted lines before and after it is merged.
+func changesSince(t *testing.T, clone, commit string) map[string]string {
 	t.Helper()
-	later, err := git(t, harness.Root(), "rev-list", "--first-parent", "--reverse", baseline+"..HEAD", "--", crdFolder)
-	harness.Must(t, err)
-	return append([]string{baseline}, strings.Fields(later)...)
+	later := mustGit(t, clone, "rev-list", "--no-merges", "--full-history", commit+"..HEAD", "--", crdFolder)
+	found := map[string]string{}
+	for _, by := range strings.Fields(later) {
+		for _, change := range crdChanges(t, clone, by+"^", by) {
+			found[change] = by
+		}
+	}
+	for _, change := range crdChanges(t, clone, "HEAD", "") {
+		found[change] = ""
+	}
+	return found
 }
 
 // crdChanges returns the incompatible changes between two commits. The second may be empty: the files as they are now.
-func crdChanges(t *testing.T, before, after string) (found []string) {
+func crdChanges(t *testing.T, clone, before, after string) (found []string) {
 	t.Helper()
 	// The filter leaves out new files.
-	files, err := git(t, harness.Root(), append([]string{"diff", "--name-only", "--no-renames", "--diff-filter=a"},
+	files := mustGit(t, clone, append([]string{"diff", "--name-status", "--no-renames", "--diff-filter=a"},
 		append(strings.Fields(before+" "+after), "--", crdFolder)...)...)
-	harness.Must(t, err)
-	for _, file := range strings.Fields(files) {
-		was, err := readCRD([]byte(fileAt(t, before, file)))
+	for file := range slices.Chunk(strings.Fields(files), 2) {
+		was, err := readCRD([]byte(fileAt(t, clone, before, file[1])))
 		harness.Must(t, err)
-		content := fileAt(t, after, file)
-		if content == "" {
+		if file[0] == "D" {
 			found = append(found, was.Name+": it is gone")
 			continue
 		}
-		is, err := readCRD([]byte(content))
+		is, err := readCRD([]byte(fileAt(t, clone, after, file[1])))
 		harness.Must(t, err)
 		found = append(found, incompatible(was, is)...)
 	}
 	return found
 }
 
-// fileAt returns the content of a file at a commit or, without one, now; empty if it does not exist.
-func fileAt(t *testing.T, commit, file string) string {
+// fileAt returns the content of a file at a commit or, without one, now.
+func fileAt(t *testing.T, clone, commit, file string) string {
 	t.Helper()
 	if commit == "" {
-		return readFileOrEmpty(filepath.Join(harness.Root(), file))
+		return harness.File(t, filepath.Join(clone, file))
 	}
-	content, err := git(t, harness.Root(), "show", commit+":"+file)
-	if err != nil {
-		return ""
-	}
-	return content
+	return mustGit(t, clone, "show", commit+":"+file)
 }
 
 // TestObjectsOutliveAnUpgradeOfTheCRDs creates the samples of the baseline under its CRDs, upgrades the CRDs, and
@@ -145,44 +144,84 @@ func renamed(t *testing.T, manifest string) *unstructured.Unstructured {
 
 func needsBaseline(t *testing.T) {
 	t.Helper()
-	if missing := missingIn(t, harness.Root()); missing != "" {
+	if missing := missingIn(t, harness.Root(), baseline); missing != "" {
 		needs.Missing(t, "%s", missing)
 	}
 }
 
-// missingIn returns what a clone of the repository lacks for a comparison with the baseline.
-func missingIn(t *testing.T, clone string) string {
+// missingIn returns what a clone of the repository lacks for a comparison with the commit.
+func missingIn(t *testing.T, clone, commit string) string {
 	t.Helper()
 	if _, err := git(t, clone, "rev-parse", "--verify", "-q", "HEAD"); err != nil {
 		return fmt.Sprintf("the sources are no git repository: %v", err)
 	}
-	if _, err := git(t, clone, "merge-base", "--is-ancestor", baseline, "HEAD"); err != nil {
-		return "the clone lacks the commit " + baseline + ", since which the CRDs are compared (git fetch --unshallow)"
+	if _, err := git(t, clone, "merge-base", "--is-ancestor", commit, "HEAD"); err == nil {
+		return ""
 	}
-	return ""
+	if shallow, err := git(t, clone, "rev-parse", "--is-shallow-repository"); err == nil && shallow == "true" {
+		return "the clone lacks the commit " + commit + ", since which the CRDs are compared (git fetch --unshallow)"
+	}
+	return "HEAD does not descend from the commit " + commit +
+		", since which the CRDs are compared: set baseline in test/chart/compatible_test.go to a commit of this history"
 }
 
-func TestAShallowCloneHasNoEarlierCRDsToCompareWith(t *testing.T) {
-	needsBaseline(t) // the test needs a repository too
-	clone := filepath.Join(t.TempDir(), "clone")
-	_, err := git(t, harness.Root(), "clone", "-q", "--depth=1", "file://"+harness.Root(), clone)
-	harness.Must(t, err)
-	if missingIn(t, clone) == "" {
-		t.Error("the CRDs would be compared with those of a commit that the clone lacks")
+func TestWhatAComparisonWithAnEarlierCommitLacks(t *testing.T) {
+	origin := t.TempDir()
+	mustGit(t, origin, "init", "-q")
+	first := commit(t, origin, "First")
+	commit(t, origin, "Second")
+	harness.Same(t, "missing in a full clone", "", missingIn(t, origin, first))
+	shallow := filepath.Join(t.TempDir(), "shallow")
+	mustGit(t, origin, "clone", "-q", "--depth=1", "file://"+origin, shallow)
+	harness.Contains(t, "missing in a shallow clone", missingIn(t, shallow, first), "git fetch --unshallow")
+	mustGit(t, origin, "checkout", "-q", "--orphan", "rewritten")
+	commit(t, origin, "Rewritten")
+	harness.Contains(t, "missing in a history that was rewritten", missingIn(t, origin, first), "set baseline in")
+}
+
+func TestABranchNeedsTheSameAcceptedLinesOnceItIsMerged(t *testing.T) {
+	clone := t.TempDir()
+	mustGit(t, clone, "init", "-q", "-b", "main")
+	harness.Must(t, os.MkdirAll(filepath.Join(clone, crdFolder), 0o750))
+	bound := func(length int64) string {
+		crd := thing()
+		crd.Spec.Versions[0].Schema.OpenAPIV3Schema.MaxProperties = &length
+		content, err := yaml.Marshal(crd)
+		harness.Must(t, err)
+		harness.Must(t, os.WriteFile(filepath.Join(clone, crdFolder, "things.yaml"), content, 0o600))
+		return commit(t, clone, fmt.Sprintf("Allow %d", length))
 	}
+	first := bound(64)
+	mustGit(t, clone, "checkout", "-q", "-b", "branch")
+	bound(63)
+	bound(62)
+	before := changesSince(t, clone, first)
+	harness.Same(t, "changes on the branch", []string{
+		"things.example.com: maxProperties was 63, and is 62", "things.example.com: maxProperties was 64, and is 63",
+	}, slices.Sorted(maps.Keys(before)))
+	mustGit(t, clone, "checkout", "-q", "main")
+	mustGit(t, clone, "-c", "user.name=jo", "-c", "user.email=jo@example.com", "merge", "-q", "--no-ff", "--no-edit", "branch")
+	harness.Same(t, "changes after the merge, by commit", before, changesSince(t, clone, first))
+}
+
+// commit commits all files of a clone, and returns the commit.
+func commit(t *testing.T, clone, message string) string {
+	t.Helper()
+	mustGit(t, clone, "add", "--all")
+	mustGit(t, clone, "-c", "user.name=jo", "-c", "user.email=jo@example.com", "commit", "-q", "--allow-empty", "-m", message)
+	return mustGit(t, clone, "rev-parse", "HEAD")
 }
 
 // filesAt returns the YAML files of a folder at the baseline, by name.
 func filesAt(t *testing.T, folder string) map[string]string {
 	t.Helper()
-	names, err := git(t, harness.Root(), "ls-tree", "--name-only", baseline, folder+"/")
-	harness.Must(t, err)
+	names := mustGit(t, harness.Root(), "ls-tree", "--name-only", baseline, folder+"/")
 	files := map[string]string{}
 	for _, name := range strings.Fields(names) {
 		if path.Ext(name) != ".yaml" {
 			continue
 		}
-		files[path.Base(name)] = fileAt(t, baseline, name)
+		files[path.Base(name)] = fileAt(t, harness.Root(), baseline, name)
 	}
 	if len(files) < 5 {
 		t.Fatalf("%s has only %d files at %s", folder, len(files), baseline)
@@ -195,6 +234,15 @@ func git(t *testing.T, clone string, arguments ...string) (string, error) {
 	command := exec.CommandContext(t.Context(), "git", append([]string{"-C", clone}, arguments...)...)
 	out, err := command.Output()
 	return strings.TrimSpace(string(out)), err
+}
+
+func mustGit(t *testing.T, clone string, arguments ...string) string {
+	t.Helper()
+	out, err := git(t, clone, arguments...)
+	if err != nil {
+		t.Fatalf("git %s: %v", strings.Join(arguments, " "), err)
+	}
+	return out
 }
 
 // apply applies a manifest, with strict validation, as a person's tool does; CRDs take a moment to
