@@ -258,7 +258,7 @@ func TestCluster_AnOwnerCannotReachOutOfTheNamespace(t *testing.T) {
 	refuse("write the status of a key", c.Status().Patch(t.Context(), key, testenv.MergePatch(`{"status":{"keyID":"x"}}`)))
 	// The API server drops a status that is sent with a create.
 	theirs := testenv.List(t, NewWithT(t), target.env, &v1alpha1.APIKeyList{}, client.InNamespace(victim.namespace))
-	forged := builder.APIKey("forged").In(attacker.namespace).Mutate(func(k *v1alpha1.APIKey) { k.Status = theirs.Items[0].Status }).Build()
+	forged := builder.APIKey("forged-" + attacker.mark + letters(6)).In(attacker.namespace).Mutate(func(k *v1alpha1.APIKey) { k.Status = theirs.Items[0].Status }).Build()
 	harness.Must(t, c.Create(t.Context(), forged))
 	attempt(t, cluster, forged.Status.KeyID == "", "a key was made with the status of another's")
 	s := shot{method: "GET", path: "/v1/findings"}

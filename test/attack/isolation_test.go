@@ -140,12 +140,20 @@ func aims(op operation, attacker *tenant) []func(ids map[string]string) map[stri
 	return all
 }
 
-// signature matches a signature of an API key, in any member or annotation: the value of a redelivery continues it.
+// signature matches a signature of an API key, in any member or annotation. In the annotation of a redelivery, a slash
+// and more follow.
 var signature = regexp.MustCompile(`"apikey/[^"/]*`)
 
-// unharmed expects that only the victim's own keys have signed anything in its namespace.
+// unharmed expects that the victim's objects still exist, and that only its own keys have signed anything in its
+// namespace.
 func (o *tenant) unharmed(t *testing.T) {
 	t.Helper()
+	for id, object := range map[string]client.Object{
+		"finding": &v1alpha1.Finding{}, "issue": &v1alpha1.ReviewIssue{}, "policy": &v1alpha1.TriagePolicy{}, "delivery": &v1alpha1.WebhookDelivery{},
+	} {
+		err := target.env.Client.Get(t.Context(), client.ObjectKey{Namespace: o.namespace, Name: o.ids[id]}, object)
+		attempt(t, isolation, err == nil, "the %s of %s: %v", id, o.name, err)
+	}
 	signed := 0
 	for kind := range target.env.Scheme.KnownTypes(v1alpha1.GroupVersion) {
 		if !strings.HasSuffix(kind, "List") {
