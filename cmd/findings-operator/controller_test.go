@@ -310,14 +310,21 @@ func TestHelpShowsNoEmptyDefault(t *testing.T) {
 
 func TestFlagsHaveTheirDocumentedDefaults(t *testing.T) {
 	apiserver, controller := newAPIServerCommand().Flags(), newControllerCommand().Flags()
-	for flag, want := range map[*pflag.Flag]string{
-		apiserver.Lookup("data-staleness"):       "10m0s",
-		apiserver.Lookup("key-staleness"):        "1m0s",
-		apiserver.Lookup("trusted-proxies"):      "[]", // else a client could choose the address that it is counted for
-		controller.Lookup("retention-rate"):      "50",
-		controller.Lookup("webhook-max-pending"): "10000",
+	for _, test := range []struct {
+		flags      *pflag.FlagSet
+		name, want string
+	}{
+		{apiserver, "data-staleness", "10m0s"},
+		{apiserver, "key-staleness", "1m0s"},
+		{apiserver, "trusted-proxies", "[]"}, // else a client could choose the address that it is counted for
+		{controller, "retention-rate", "50"},
+		{controller, "webhook-max-pending", "10000"},
 	} {
-		harness.Same(t, "default of --"+flag.Name, want, flag.DefValue)
+		if flag := test.flags.Lookup(test.name); flag == nil {
+			t.Errorf("--%s does not exist", test.name)
+		} else {
+			harness.Same(t, "default of --"+test.name, test.want, flag.DefValue)
+		}
 	}
 }
 
