@@ -87,7 +87,7 @@ func provisioned(to io.Writer, objects []importer.Provisioned, dryRun bool) {
 		if object.HasNoBranch() {
 			fmt.Fprintln(to, "  it has no branch: until you set spec.scanBranch, uploads that name a branch are refused")
 		}
-		if hint := object.IfRenamed(objects); hint != "" {
+		if hint := object.IfRenamed(); hint != "" {
 			fmt.Fprintf(to, "  %s\n", hint)
 		}
 	}

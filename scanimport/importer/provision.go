@@ -30,6 +30,8 @@ type Provisioned struct {
 	Of string `json:"of,omitempty"`
 	// ScanBranch is the repository's scan branch: only its results are imported from now on. Empty if unknown.
 	ScanBranch string `json:"scanBranch,omitempty"`
+	// Beside reports whether the repository of a Project had others, which may have had its results until now.
+	Beside bool `json:"-"`
 }
 
 func (p Provisioned) String() string {
@@ -40,8 +42,8 @@ func (p Provisioned) String() string {
 	return text
 }
 
-// warning describes what was created, or with DryRun would be, and the consequences. all is the argument of IfRenamed.
-func (p Provisioned) warning(all []Provisioned, dryRun bool) string {
+// warning describes what was created, or with DryRun would be, and the consequences.
+func (p Provisioned) warning(dryRun bool) string {
 	text := p.String() + " did not exist, and was created"
 	if dryRun {
 		text = p.String() + " does not exist, and would be created"
@@ -52,7 +54,7 @@ func (p Provisioned) warning(all []Provisioned, dryRun bool) string {
 	if p.HasNoBranch() {
 		text += ". It has no branch: until you set spec.scanBranch, uploads that name a branch are refused"
 	}
-	if hint := p.IfRenamed(all); hint != "" {
+	if hint := p.IfRenamed(); hint != "" {
 		text += "; " + hint
 	}
 	return text
@@ -62,7 +64,7 @@ func (p Provisioned) warning(all []Provisioned, dryRun bool) string {
 func Warnings(objects []Provisioned, dryRun bool) []string {
 	var all []string
 	for _, object := range objects {
-		all = append(all, object.warning(objects, dryRun))
+		all = append(all, object.warning(dryRun))
 	}
 	return all
 }
@@ -70,19 +72,18 @@ func Warnings(objects []Provisioned, dryRun bool) []string {
 // HasNoBranch reports whether the created object is a Repository without a branch: it refuses uploads that name one.
 func (p Provisioned) HasNoBranch() bool { return p.Kind == "Repository" && p.ScanBranch == "" }
 
-// IfRenamed returns what to do if the repository existed under another full name or address, or the project's folder
-// under another path. It is empty for a project of the whole repository, or of a new one: all contains what the import
-// created.
-func (p Provisioned) IfRenamed(all []Provisioned) string {
+// IfRenamed returns what to do if the repository existed under another full name or address, or if another project had
+// the results of the created one. It is empty for a repository's first project.
+func (p Provisioned) IfRenamed() string {
 	switch {
 	case p.Kind == "Repository":
 		return "if the repository was renamed or moved, its decisions are still with the earlier Repository: " +
 			"see docs/kinds/repository.md"
-	case p.Of == "" || slices.ContainsFunc(all, func(o Provisioned) bool { return o.Kind == "Repository" }):
-		return ""
+	case p.Beside:
+		return "if its results were in another project before, for example because a folder was renamed, their decisions " +
+			"are still there: see docs/kinds/project.md"
 	}
-	return "if the folder was renamed or moved, its decisions are still with the project of its former path: " +
-		"see docs/kinds/project.md"
+	return ""
 }
 
 // Place is the target of an import as the user names it. Missing objects are created if the organization allows imports
@@ -301,7 +302,8 @@ func (p *provisioner) createRepository(ctx context.Context, facts provision.Fact
 		return err
 	}
 	p.found.Repository = repository
-	p.found.Provisioned = append(p.found.Provisioned, Provisioned{"Repository", name, facts.FullName, facts.Branch})
+	p.found.Provisioned = append(p.found.Provisioned,
+		Provisioned{Kind: "Repository", Name: name, Of: facts.FullName, ScanBranch: facts.Branch})
 	return nil
 }
 

@@ -176,10 +176,11 @@ func (p *provisioner) createProjectOf(ctx context.Context, folder string) error 
 		}
 		existing := &v1alpha1.Project{}
 		found, err := find(ctx, p.client, "project", p.key(name), existing)
-		if err != nil {
+		isWanted := identityOf(existing) == wanted
+		if err != nil && (isWanted || !found) { // another one that is being deleted does not matter
 			return err
 		}
-		if found && identityOf(existing) == wanted { // another client created it at the same time
+		if found && isWanted { // another client created it at the same time
 			p.found.Projects = append(p.found.Projects, *existing)
 			return nil
 		}
@@ -194,9 +195,18 @@ func (p *provisioner) createProjectOf(ctx context.Context, folder string) error 
 func (p *provisioner) tryProject(ctx context.Context, name, folder string) (created bool, err error) {
 	project := provision.Project(p.found.Repository, name, folder, p.place.Patterns)
 	created, err = p.create(ctx, "project", project)
-	if created {
+	if created && err == nil {
+		beside := slices.ContainsFunc(p.found.Projects, p.existed)
 		p.found.Projects = append(p.found.Projects, *project)
-		p.found.Provisioned = append(p.found.Provisioned, Provisioned{Kind: "Project", Name: name, Of: folder})
+		p.found.Provisioned = append(p.found.Provisioned,
+			Provisioned{Kind: "Project", Name: name, Of: folder, Beside: beside})
 	}
 	return created, err
+}
+
+// existed reports whether the project was not created by this import.
+func (p *provisioner) existed(project v1alpha1.Project) bool {
+	return !slices.ContainsFunc(p.found.Provisioned, func(o Provisioned) bool {
+		return o.Kind == "Project" && o.Name == project.Name
+	})
 }

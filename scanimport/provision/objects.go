@@ -29,8 +29,8 @@ func RepositoryName(site, fullName string) string {
 	return named(fullName, "repository", Fold(site), Fold(fullName))
 }
 
-// ProjectName returns the name of the Project that an import creates for a folder of a repository: the repository's
-// name for the whole repository.
+// ProjectName returns the first name to try for the Project that an import creates for a folder of a repository: the
+// repository's name for the whole repository.
 func ProjectName(repository, folder string) string {
 	if folder == "" {
 		return repository

@@ -169,7 +169,7 @@ func TestAProjectWhoseFolderIsRenamedKeepsItsDecisions(t *testing.T) {
 		list := testenv.List(t, NewWithT(t), env, &v1alpha1.ProjectList{}, client.InNamespace(o.namespace)).Items
 		return &list[slices.IndexFunc(list, func(p v1alpha1.Project) bool { return p.Spec.RelativePath == folder })]
 	}
-	hint := "; if the folder was renamed or moved, its decisions are still with the project of its former path: see docs/kinds/project.md"
+	hint := "; if its results were in another project before, for example because a folder was renamed, their decisions are still there: see docs/kinds/project.md"
 	harness.Same(t, "a hint for a new repository", false, strings.Contains(completes("services/pay"), hint))
 	project := named("services/pay")
 	before := o.everything()
@@ -195,9 +195,10 @@ func TestAProjectWhoseFolderIsRenamedKeepsItsDecisions(t *testing.T) {
 	env.Patch(t, project, `{"spec":{"relativePath":"services/billing"}}`)
 	refused, _ := uploads("services/billing")
 	c.wantsFailed(refused, "have the same spec.relativePath")
-	harness.Must(t, env.Client.Delete(t.Context(), second))
+	env.Patch(t, second, `{"spec":{"relativePath":"services/billing.former"}}`)
 	completes("services/billing")
 	kept("a patch after the upload")
+	harness.Same(t, "findings of the second, with what was decided in it", 2, o.open()[second.Name])
 }
 
 func TestAnUploadToAnUnknownIDCreatesTheRepository(t *testing.T) {
