@@ -107,10 +107,11 @@ func (r *Reconciler) replaceRoleBinding(ctx context.Context, s *scope, have, wan
 	return nil
 }
 
-// announceRestored reports a changed RoleBinding. Without it as the related object, the Event about the next one would
-// only count up that about the first.
+// announceRestored reports a changed RoleBinding. Without a related object, the Event about the next one would only be
+// added to the series of the first. With its UID, which a replacement changes, no Event would join a series.
 func (r *Reconciler) announceRestored(s *scope, binding *rbacv1.RoleBinding) {
-	r.Recorder.Eventf(s.Object, binding, corev1.EventTypeWarning, "AccessRestored", "RestoreAccess",
+	related := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: binding.Namespace, Name: binding.Name}}
+	r.Recorder.Eventf(s.Object, related, corev1.EventTypeWarning, "AccessRestored", "RestoreAccess",
 		"RoleBinding %s in %s had been changed; changed it back", binding.Name, binding.Namespace)
 }
 

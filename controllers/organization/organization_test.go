@@ -22,6 +22,7 @@ import (
 	webhookerrors "k8s.io/apiserver/pkg/admission/plugin/webhook/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -239,7 +240,7 @@ func TestAccessIsKeptAsItShouldBe(t *testing.T) {
 	}
 }
 
-// An Event that only counts up that about another binding would hide who became an administrator.
+// An Event that joins the series of another binding would hide that the administrators' binding was changed too.
 func TestEachRestoredRoleBindingHasAnEventOfItsOwn(t *testing.T) {
 	shared.Start(t, env)
 	organization := readyOrganization(t, "restored")
@@ -256,6 +257,32 @@ func TestEachRestoredRoleBindingHasAnEventOfItsOwn(t *testing.T) {
 			}
 		}
 		g.Expect(notes).To(ConsistOf(want))
+	})
+}
+
+// Whoever replaces a binding again and again would create an Event each time.
+func TestRepeatedReplacementsOfARoleBindingAreOneEvent(t *testing.T) {
+	shared.Start(t, env)
+	organization := readyOrganization(t, "replaced")
+	for range 2 {
+		harness.Eventually(t, func(g Gomega) {
+			forged := binding("org-replaced", viewerRole)
+			g.Expect(env.Client.Delete(t.Context(), forged)).To(Succeed())
+			forged.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}
+			g.Expect(env.Client.Create(t.Context(), forged)).To(Succeed(), "the controller was faster")
+		})
+		harness.Eventually(t, func(g Gomega) {
+			g.Expect(testenv.Get(t, g, env, binding("org-replaced", viewerRole)).RoleRef.Name).To(Equal(viewerRole))
+		})
+	}
+	harness.Eventually(t, func(g Gomega) {
+		var times []int32
+		for _, event := range testenv.List(t, g, env, &eventsv1.EventList{}).Items {
+			if event.Regarding.UID == organization.UID && event.Reason == "AccessRestored" {
+				times = append(times, ptr.Deref(event.Series, eventsv1.EventSeries{Count: 1}).Count)
+			}
+		}
+		g.Expect(times).To(Equal([]int32{2}))
 	})
 }
 
