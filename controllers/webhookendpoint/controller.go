@@ -31,7 +31,7 @@ import (
 // secretPoll is how often the Secret of another owner is read: only our own are watched.
 const secretPoll = 15 * time.Second
 
-// quotaRetry is how often a ping is tried for which a quota leaves no room.
+// quotaRetry is after how long, at the latest, a ping is tried again for which a quota leaves no room.
 const quotaRetry = time.Minute
 
 // DefaultMaxPending is the default of Settings.MaxPending.
@@ -103,7 +103,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		Base: r.Base, New: newScope,
 		Phases:   []reconcile.Phase[*scope]{r.observeSpec, r.observeBacklog, r.ensureSecret},
 		Stored:   r.announce,
-		Deleting: theBacklog.forget, // its deliveries end, whatever holds it
+		Deleting: theBacklog.forget, // nothing is sent to it, whatever holds it
 		Gone:     theBacklog.forget,
 	}.Run(ctx, req)
 }
@@ -199,7 +199,8 @@ func (r *Reconciler) ping(ctx context.Context, s *scope) error {
 	// endpoint.
 	err = r.Client.Create(ctx, delivery)
 	switch {
-	case kube.IsQuotaExceeded(err): // the Organization reports it, perhaps for days
+	case kube.IsQuotaExceeded(err): // perhaps for days; the Organization reports only its own quota
+		ctrl.LoggerFrom(ctx).Info("a quota leaves no room for the ping, which is tried again later", "error", err.Error())
 		s.RequeueAfter(quotaRetry)
 		return nil
 	case kube.IsRefusal(err):

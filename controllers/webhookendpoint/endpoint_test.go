@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -164,8 +165,10 @@ func TestAnEndpointWorksWhileItsPingIsRefused(t *testing.T) {
 	ns := env.Namespace(t)
 	quota := env.UseUp(t, "count/webhookdeliveries.appsec.dev", builder.WebhookDelivery("probe", time.Now()).In(ns).Build())
 	endpoint := testenv.Create(t, env, builder.WebhookEndpoint("team").In(ns).Build())
+	var logged strings.Builder
+	ctx := ctrl.LoggerInto(t.Context(), funcr.New(func(_, line string) { logged.WriteString(line) }, funcr.Options{}))
 	reconciled := func(g Gomega) ctrl.Result {
-		result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(endpoint)})
+		result, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(endpoint)})
 		g.Expect(err).NotTo(HaveOccurred())
 		return result
 	}
@@ -173,6 +176,8 @@ func TestAnEndpointWorksWhileItsPingIsRefused(t *testing.T) {
 		harness.Eventually(t, func(g Gomega) { g.Expect(reconciled(g).RequeueAfter).To(Equal(retry)) })
 	}
 	waits(quotaRetry) // once the cache has it
+	NewWithT(t).Expect(logged.String()).To(And(ContainSubstring(`"level"=0`), ContainSubstring("used-up")),
+		"no Organization reports the quota of somebody else")
 	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonReconciled)
 	NewWithT(t).Expect(endpoint.Status.PingedAt).To(BeNil())
 
