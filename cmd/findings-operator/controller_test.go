@@ -207,6 +207,7 @@ func TestReplicaThatCannotListTheSigningKeysIsNotReady(t *testing.T) {
 	address := harness.FreeAddress(t)
 	o := completed(t, controllerFlags(t, address)...)
 	watched, allowed := recordWatches(o), make(chan struct{})
+	allow := sync.OnceFunc(func() { close(allowed) })
 	harness.Between(o.kinds, func(next http.RoundTripper, request *http.Request) (*http.Response, error) {
 		if strings.HasSuffix(request.URL.Path, "/configmaps") {
 			select {
@@ -218,6 +219,7 @@ func TestReplicaThatCannotListTheSigningKeysIsNotReady(t *testing.T) {
 		return next.RoundTrip(request)
 	})
 	run(t, o)
+	t.Cleanup(allow) // before it stops: the manager does not end before its caches have synced
 	answers := func(want int) {
 		t.Helper()
 		eventually(t, func(g Gomega) { g.Expect(status(t, "http://"+address+"/readyz")).To(Equal(want)) })
@@ -227,7 +229,7 @@ func TestReplicaThatCannotListTheSigningKeysIsNotReady(t *testing.T) {
 	watched.settled(t)
 	harness.Same(t, "/readyz with all kinds, but not the signing keys", http.StatusInternalServerError,
 		status(t, "http://"+address+"/readyz"))
-	close(allowed)
+	allow()
 	answers(http.StatusOK)
 }
 
