@@ -29,7 +29,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	m := &metrics{
 		requests: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "findings_api_requests_total",
-			Help: "Requests by status; 499 if the client left before an error of the server.",
+			Help: "Requests by status; 499 if the client left before an error of the server, 500 if it cut off the answer.",
 		}, labels),
 		duration: factory.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "findings_api_request_duration_seconds",

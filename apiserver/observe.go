@@ -62,7 +62,7 @@ const statusClientGone = 499
 // requests at the read deadline of a connection.
 const maxClientWait = 10 * time.Second
 
-// outcome returns the status to log and to count: the one that was sent, that of the server's error that cut the answer
+// outcome returns the status to log and to count: the one that was sent, the status of the error that cut the answer
 // off, or statusClientGone if the client left before an error of the server. A request often fails because its client
 // gave up, which must not raise an alert. A server that stops cancels requests, too.
 func (r *router) outcome(c *gin.Context, s *state, took time.Duration) int {

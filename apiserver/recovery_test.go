@@ -49,7 +49,7 @@ func TestAPanicIsAnInternalErrorAndItsCauseIsForTheLog(t *testing.T) {
 	harness.Contains(t, "the log", log.String(), "level=ERROR", "status=500", "the cause", "recovery_test.go")
 }
 
-// A proxy's address shows nobody who guesses keys.
+// The proxy's address does not show who guesses keys.
 func TestTheLogNamesTheClientBehindATrustedProxy(t *testing.T) {
 	for reason, test := range map[string]struct {
 		trusted []netip.Prefix
@@ -166,7 +166,7 @@ func TestAnErrorAfterItsClientHasLeftIsNoneOfTheServer(t *testing.T) {
 			fail(c, problem.TryAgain("away", c.Request.Context().Err()))
 		}), httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody))
 		want := fmt.Sprintf(`
-# HELP findings_api_requests_total Requests by status; 499 if the client left before an error of the server.
+# HELP findings_api_requests_total Requests by status; 499 if the client left before an error of the server, 500 if it cut off the answer.
 # TYPE findings_api_requests_total counter
 findings_api_requests_total{code=%q,method="GET",route="unmatched"} 1
 `, test.code)

@@ -103,7 +103,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		}),
 		refused: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "findings_uploads_refused_total",
-			Help: "Uploads whose import did not start, by reason; without requests that are refused before.",
+			Help: "Uploads whose import did not start, by reason; without requests that are refused earlier.",
 		}, []string{"reason"}),
 		ended: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "findings_uploads_ended_total",

@@ -9,8 +9,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// cachesSynced is a runnable without leader election. The manager starts those once all caches have synced, also the
-// ones that controllers add: until then this replica cannot lead.
+// cachesSynced is a runnable without leader election. The manager starts those once all caches have synced,
+// including those that controllers add: until then this replica cannot lead.
 type cachesSynced struct{ atomic.Bool }
 
 // addReadiness makes the manager report ready once all its caches have synced.

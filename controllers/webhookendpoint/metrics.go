@@ -32,7 +32,7 @@ func newBacklogs(registry prometheus.Registerer, now func() time.Time) *backlogs
 	factory := promauto.With(registry)
 	factory.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "findings_webhook_deliveries_pending",
-		Help: "Pending webhook deliveries, including those to disabled endpoints.",
+		Help: "Pending webhook deliveries, including those to disabled endpoints, but not to those that are being deleted.",
 	}, b.pending)
 	factory.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "findings_webhook_oldest_pending_seconds",
