@@ -64,17 +64,14 @@ func (w webLinks) Parse(parent ast.Node, block text.Reader, pc parser.Context) a
 // newMarkdown returns Markdown without HTML. Most texts are not written as Markdown. What looks like a tag in them is
 // evidence, a type or a placeholder, and would vanish.
 func newMarkdown(extensions ...goldmark.Extender) goldmark.Markdown {
-	ofHTML := func(p util.PrioritizedValue) bool {
-		return p.Value == parser.NewHTMLBlockParser() || p.Value == parser.NewRawHTMLParser()
+	ofTags := func(p util.PrioritizedValue) bool {
+		return p.Value == parser.NewHTMLBlockParser() || p.Value == parser.NewRawHTMLParser() ||
+			p.Value == parser.NewAutoLinkParser()
 	}
-	inline := slices.DeleteFunc(parser.DefaultInlineParsers(), ofHTML)
-	for i := range inline {
-		if p, found := inline[i].Value.(parser.InlineParser); found && p == parser.NewAutoLinkParser() {
-			inline[i].Value = webLinks{p}
-		}
-	}
+	inline := append(slices.DeleteFunc(parser.DefaultInlineParsers(), ofTags),
+		util.Prioritized(webLinks{parser.NewAutoLinkParser()}, 300)) // its default priority
 	return goldmark.New(goldmark.WithExtensions(extensions...), goldmark.WithParser(parser.NewParser(
-		parser.WithBlockParsers(slices.DeleteFunc(parser.DefaultBlockParsers(), ofHTML)...),
+		parser.WithBlockParsers(slices.DeleteFunc(parser.DefaultBlockParsers(), ofTags)...),
 		parser.WithInlineParsers(inline...),
 		parser.WithParagraphTransformers(parser.DefaultParagraphTransformers()...),
 	)))
