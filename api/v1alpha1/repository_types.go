@@ -15,9 +15,9 @@ type RepositorySpec struct {
 	// +optional
 	URL string `json:"url,omitempty"`
 	// cloneURL is the URL that git clones, for example "https://github.com/acme/payments.git". It
-	// must hold no credentials: no password, and over HTTP no user either, because it may be a token. An
-	// upload by full name is also compared with its host, such as one for SSH.
-	// At most 2048 characters.
+	// must hold no credentials: no password, and over HTTP no user either, because it may be a token.
+	// Uploads by full name are matched by the host of url, or else by the host of this one, which may serve
+	// only SSH. At most 2048 characters.
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:XValidation:rule="!self.trim().matches('(?i)^([a-z][a-z0-9+.-]*://([^/?#@]*:[^/?#@]*|[^[/?#@]*:[^/?#@]*[^0-9/?#@][^@]*)@|https?://[^/?#]*@)')",message="cloneURL must hold no credentials: leave out the password, and over HTTP the user"
 	// +optional

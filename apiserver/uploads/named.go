@@ -34,8 +34,8 @@ func findRepository(ctx context.Context, c *importer.Client, j *job) error {
 	case err != nil:
 		return &importer.RefusedError{Reason: err.Error() + ": give each its own spec.fullName or spec.url, name the one that was scanned in " +
 			"versionControlProvenance of the file or in checkout_uri, or upload to " +
-			"/v2/repos/{id}/projects/{project_id}/scans; if they are one repository, delete " +
-			"the second as docs/kinds/repository.md describes"}
+			"/v2/repos/{id}/projects/{project_id}/scans; if they are one repository, keep the one that has the " +
+			"decisions, and proceed as in \"If that has happened\" of docs/kinds/repository.md"}
 	case found != nil:
 		j.Repository = found.Name
 	case j.Imports == nil:
@@ -56,7 +56,7 @@ func notFound(fullName string, facts provision.Facts, repositories []v1alpha1.Re
 		return problem.NotFound("repository")
 	}
 	return &importer.RefusedError{Reason: fmt.Sprintf("the file belongs to %s, but the repository %s with that full name "+
-		"has another URL: correct its spec.url, set its spec.cloneURL to the URL that git clones, such as "+
-		"ssh://git@HOST/OWNER/NAME.git, or create the other repository",
+		"has another URL: set its spec.url to the address of its page, set its spec.cloneURL to the URL that git "+
+		"clones, such as ssh://git@HOST/OWNER/NAME.git, or create the other repository",
 		cmp.Or(facts.URL, facts.FullName), repositories[elsewhere].Name)}
 }

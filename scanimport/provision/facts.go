@@ -161,6 +161,18 @@ func hostOf(address string) string {
 	return Fold(page.Hostname())
 }
 
+var overHTTP = regexp.MustCompile(`(?i)^\s*https?://`)
+
+// pageHostOf returns the host of the page of a repository that git clones from the address; empty if it is unknown,
+// because a host for SSH need not be that of the page.
+func pageHostOf(cloneURL string) string {
+	host := hostOf(cloneURL)
+	if overHTTP.MatchString(cloneURL) || slices.Contains(publicHosts, host) {
+		return host
+	}
+	return ""
+}
+
 // Site identifies the provider's installation: by the host, or by the provider for its public host.
 func (f Facts) Site() string {
 	if host := hostOf(f.URL); host != "" && !slices.Contains(publicHosts, host) {

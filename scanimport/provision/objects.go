@@ -95,13 +95,10 @@ func ExistingOf(project *v1alpha1.Project) Existing {
 	return existing
 }
 
-// isOn reports whether the repository may be on the site of the facts.
+// isOn reports whether the repository's page is on the host of the facts.
 func isOn(r *v1alpha1.RepositorySpec, facts Facts) bool {
-	known, given := cmp.Or(hostOf(r.URL), hostOf(r.CloneURL)), hostOf(facts.URL)
-	if known != "" && given != "" {
-		return known == given
-	}
-	return facts.Provider == "" || r.Provider == "" || Fold(facts.Provider) == Fold(r.Provider)
+	host := hostOf(facts.URL)
+	return host != "" && host == hostOf(r.URL)
 }
 
 // isClonedFrom reports whether git clones the repository from the host of the facts, which may serve SSH alone.
@@ -110,11 +107,20 @@ func isClonedFrom(r *v1alpha1.RepositorySpec, facts Facts) bool {
 	return host != "" && host == hostOf(r.CloneURL)
 }
 
-// Find returns the repository of an organization that matches the facts, or nil. It compares hosts if both have an
-// address, else providers; an unknown value matches any. If none matches, it compares the host that git clones from. If
-// several match, it returns an error for users.
+// mayBeOn reports whether the repository may be on the site of the facts. An unknown value matches any.
+func mayBeOn(r *v1alpha1.RepositorySpec, facts Facts) bool {
+	known, given := cmp.Or(hostOf(r.URL), pageHostOf(r.CloneURL)), hostOf(facts.URL)
+	if known != "" && given != "" {
+		return known == given
+	}
+	return facts.Provider == "" || r.Provider == "" || Fold(facts.Provider) == Fold(r.Provider)
+}
+
+// Find returns the repository of an organization that matches the facts, or nil. It compares the host with that of the
+// page; if none matches, with the one that git clones from; if none matches again, it looks for one that may be there:
+// whose host is unknown and whose provider is the same. If several match, it returns an error for users.
 func Find(repositories []v1alpha1.Repository, facts Facts) (*v1alpha1.Repository, error) {
-	for _, matches := range []func(*v1alpha1.RepositorySpec, Facts) bool{isOn, isClonedFrom} {
+	for _, matches := range []func(*v1alpha1.RepositorySpec, Facts) bool{isOn, isClonedFrom, mayBeOn} {
 		var found *v1alpha1.Repository
 		var names []string
 		for i := range repositories {

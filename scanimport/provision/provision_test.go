@@ -263,6 +263,7 @@ func TestARepositoryIsFoundByTheHostThatGitClonesFrom(t *testing.T) {
 	other := at("other", "https://git.other.example/acme/web", "")
 	own := at("own", "https://ssh.corp.example/acme/web", "")
 	bare := at("bare", "", "https://ssh.corp.example/acme/web.git")
+	unknown := at("unknown", "", "")
 	public := at("public", "", "https://github.com/acme/web.git")
 	public.Spec.Provider = ""
 	for _, tc := range []struct {
@@ -274,10 +275,32 @@ func TestARepositoryIsFoundByTheHostThatGitClonesFrom(t *testing.T) {
 		{"none is on that host", "", []v1alpha1.Repository{other}},
 		{"the one of two without a page", "bare", []v1alpha1.Repository{bare, public}},
 		{"not one without a page that is cloned from another host", "one", []v1alpha1.Repository{one, public}},
+		{"not one without an address", "one", []v1alpha1.Repository{one, unknown}},
 	} {
 		found, err := Find(tc.repositories, facts)
 		harness.NoError(t, tc.reason, err)
 		harness.Same(t, tc.reason, tc.want, ptr.Deref(found, v1alpha1.Repository{}).Name)
+	}
+}
+
+// An SSH host does not tell where the page is, unless it is a public provider's.
+func TestARepositoryWithoutAPageIsFoundUnlessItsCloneURLNamesAnotherHost(t *testing.T) {
+	for _, tc := range []struct {
+		cloned, page string
+		found        bool
+	}{
+		{"ssh://git@ssh.corp.example:2222/acme/web.git", "https://git.corp.example/acme/web", true},
+		{"git@ssh.dev.azure.com:v3/acme/shop/web", "https://dev.azure.com/acme/shop/_git/web", true},
+		{"git@github-work:acme/web.git", "https://github.com/acme/web", true},
+		{"git@github.com:acme/web.git", "https://gitlab.com/acme/web", false},
+		{"http://gitea-http.gitea.svc:3000/acme/web.git", "https://gitea.example.com/acme/web", false},
+	} {
+		facts := Claims{URLs: []string{tc.page}}.Facts()
+		r := *repository("web", "", facts.FullName)
+		r.Spec.CloneURL = tc.cloned
+		found, err := Find([]v1alpha1.Repository{r}, facts)
+		harness.NoError(t, tc.cloned, err)
+		harness.Same(t, tc.cloned+" is found for "+tc.page, tc.found, found != nil)
 	}
 }
 

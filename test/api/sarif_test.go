@@ -287,15 +287,15 @@ func TestARepositoryIsFoundByItsFullName(t *testing.T) {
 		post(fullName).wants(http.StatusNotFound, fullName)
 	}
 	post("acme/"+strings.Repeat("b", 254)).wants(http.StatusBadRequest, "a long name")
-	o.create(builder.Repository("second").In(o.namespace).Build())
-	o.rename(c, "second", "acme/Payments")
+	o.create(builder.Repository("another").In(o.namespace).Build()) // the later one is the first by name
+	o.rename(c, "another", "acme/Payments")
 	post("acme/payments").wants(http.StatusConflict, "two of one name").
-		says(`"message":"rejecting SARIF: several repositories have the full name \"acme/payments\": repo, second: give each`, "if they are one repository, delete the second")
-	o.rename(c, "second", "acme/group/Payments")
-	o.create(builder.Project("theirs").In(o.namespace).Repository("second").Build())
+		says(`"message":"rejecting SARIF: several repositories have the full name \"acme/payments\": another, repo: give each`, "if they are one repository, keep the one that has the decisions")
+	o.rename(c, "another", "acme/group/Payments")
+	o.create(builder.Project("theirs").In(o.namespace).Repository("another").Build())
 	post("acme%2Fgroup/payments").wants(http.StatusAccepted, "a group in a group")
 	for _, fullName := range []string{"acme/.github", "acme/pay ments"} { // an import would not create the latter
-		o.rename(c, "second", fullName)
+		o.rename(c, "another", fullName)
 		post(strings.ReplaceAll(fullName, " ", "%20")).wants(http.StatusAccepted, fullName)
 	}
 }
@@ -315,7 +315,7 @@ func TestTheHostTellsRepositoriesOfOneNameApart(t *testing.T) {
 		c.wantsComplete(c.follow(post(root).wants(http.StatusAccepted, root)))
 	}
 	const elsewhere = "https://ghe.example.com/acme/payments"
-	post(elsewhere).wants(http.StatusConflict, "another host").says("the repository repo with that full name has another URL: correct its spec.url, set its spec.cloneURL to the URL")
+	post(elsewhere).wants(http.StatusConflict, "another host").says("the repository repo with that full name has another URL: set its spec.url to the address of its page, set its spec.cloneURL to the URL")
 	o.create(builder.Repository("second").In(o.namespace).Build())
 	o.create(builder.Project("theirs").In(o.namespace).Repository("second").Build())
 	at("second", elsewhere)
