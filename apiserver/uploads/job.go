@@ -258,16 +258,18 @@ func checkRef(ctx context.Context, c client.Client, request *Request) error {
 // refusedRef returns why results of the ref are not imported; empty if they are.
 func refusedRef(repository *v1alpha1.Repository, ref string) string {
 	const pull = "a pull request is uploaded with pull_request, or with a ref as refs/pull/412/head"
-	branch, known := provision.BranchOf(repository)
+	branch, ownIsBranch := provision.BranchOf(repository)
 	_, isBranch := provision.Branch(ref)
 	switch {
 	case branch == "":
 		return "the repository names neither spec.scanBranch nor spec.defaultBranch: set one of them"
-	case !known:
-		return fmt.Sprintf("the branch of the repository is %s, which is not a branch: set its spec.scanBranch to the "+
-			"branch that is scanned", branch)
+	case !ownIsBranch:
+		return fmt.Sprintf("the repository's spec.scanBranch (or without one spec.defaultBranch) is %s, which is not "+
+			"a branch: set spec.scanBranch to the branch that is scanned, and send that one as ref, such as "+
+			"refs/heads/main", branch)
 	case !isBranch:
-		return fmt.Sprintf("%s is not a branch: name the branch that was scanned, as refs/heads/NAME; %s", ref, pull)
+		return fmt.Sprintf("%s is not a branch, and the project has the findings of the branch %s: upload results of "+
+			"that branch only, with ref refs/heads/%s; %s", ref, branch, branch, pull)
 	case provision.TakesRef(repository, ref):
 		return ""
 	}

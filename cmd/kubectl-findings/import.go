@@ -163,10 +163,11 @@ func (o *importOptions) checkBranch(repository *v1alpha1.Repository) error {
 			"with that name as spec.scanBranch; results of a pull request are recorded with `kubectl findings review`",
 			o.repository, o.branch)}
 	}
-	branch, known := provision.BranchOf(repository)
-	if !known {
-		return &importer.RefusedError{Reason: fmt.Sprintf("the branch of repository %s is %s, which is not a branch: set "+
-			"its spec.scanBranch to the branch that is scanned", repository.Name, branch)}
+	branch, ownIsBranch := provision.BranchOf(repository)
+	if !ownIsBranch {
+		return &importer.RefusedError{Reason: fmt.Sprintf("spec.scanBranch of repository %s (or without one "+
+			"spec.defaultBranch) is %s, which is not a branch: set spec.scanBranch to the branch that is scanned, and "+
+			"name that one with --branch", repository.Name, branch)}
 	}
 	if _, isBranch := provision.Branch(o.branch); !isBranch {
 		return &importer.RefusedError{Reason: fmt.Sprintf("--branch is %s, which is not a branch: findings of "+

@@ -30,7 +30,7 @@ func recordable(ref string) string {
 }
 
 // BranchOf returns the branch whose results the repository's projects hold; empty if the repository names none.
-// isBranch is false if what it names is not a branch: then no results may be imported until that is corrected.
+// isBranch is false if what it names is not a branch: every ref is refused then.
 func BranchOf(repository *v1alpha1.Repository) (name string, isBranch bool) {
 	return Branch(cmp.Or(repository.Spec.ScanBranch, repository.Spec.DefaultBranch))
 }

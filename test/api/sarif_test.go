@@ -152,8 +152,8 @@ func TestAnInvalidUploadInGitHubsFormIsRejected(t *testing.T) {
 func TestOnlyAnUploadOfItsBranchIsTaken(t *testing.T) {
 	o, c := named(t)
 	for ref, want := range map[string]string{
-		"refs/heads/feature": "is not the branch main", "refs/tags/main": "is not a branch", "refs/pull/7/files": "is not a branch",
-		"refs/heads/refs/heads/main": "is not a branch", "HEAD": "is not a branch: name the branch that was scanned",
+		"refs/heads/feature": "is not the branch main", "refs/tags/main": "is not a branch, and the project has the findings of the branch main: upload", "refs/pull/7/files": "is not a branch",
+		"refs/heads/refs/heads/main": "is not a branch", "HEAD": "is not a branch, and the project",
 	} {
 		status := c.submit(strings.Replace(forGitHub(sarif("one")), "refs/heads/main", ref, 1))
 		c.wantsFailed(status, ref+" "+want)
@@ -163,7 +163,7 @@ func TestOnlyAnUploadOfItsBranchIsTaken(t *testing.T) {
 	a := c.postAsGitHub("acme/payments", byName, header("Content-Type", "application/x-www-form-urlencoded")) // as curl sends it
 	c.wantsComplete(c.follow(a.wants(http.StatusAccepted, "the branch's name")))
 	env.Patch(t, builder.Repository("repo").In(o.namespace).Build(), `{"spec":{"scanBranch":"HEAD"}}`)
-	c.wantsFailed(c.submit(forGitHub(sarif("one"))), "is HEAD, which is not a branch: set its spec.scanBranch")
+	c.wantsFailed(c.submit(forGitHub(sarif("one"))), "spec.scanBranch (or without one spec.defaultBranch) is HEAD, which is not a branch: set spec.scanBranch")
 }
 
 func TestAPullRequestIsReviewedInGitHubsShape(t *testing.T) {

@@ -146,7 +146,7 @@ func TestARepositoryComesByItself(t *testing.T) {
 	tn.kubectl(document(), append(place, "--branch", "main")...).Fails("--branch is main, but", "branch trunk", "set spec.scanBranch")
 	tn.kubectl(document(), append(place, "--branch", "HEAD")...).Fails("--branch is HEAD, which is not a branch")
 	env.Patch(t, &there[0], `{"spec":{"scanBranch":"HEAD"}}`)
-	tn.kubectl(document(), append(place, "--branch", "main")...).Fails("is HEAD, which is not a branch: set its spec.scanBranch")
+	tn.kubectl(document(), append(place, "--branch", "main")...).Fails("is HEAD, which is not a branch: set spec.scanBranch")
 }
 
 // payments returns a tenant in which an import has created the repository acme/payments and its project payments.
