@@ -4139,9 +4139,10 @@ type Upload struct {
 	Scans []Scan `json:"scans"`
 
 	// Status running: a scan is under way; completed: all scans are stored; failed: a scan failed, and none is under way.
-	// Repeating the upload completes it, unless a scanner did not finish: then scan again. null in the answer to a
-	// dry run, and if the status is no longer known: retention removed some of the scans and no remaining one
-	// failed, or more scans have the upload's id than an upload stores.
+	// Repeating the upload completes it, unless a scanner did not finish or a result cannot be read: then scan
+	// again, with output that can be read. null in the answer to a dry run, and if the status is no longer known:
+	// retention removed some of the scans and no remaining one failed, or more scans have the upload's id than an
+	// upload stores.
 	Status *ScanStatus `json:"status"`
 
 	// UnlistedChanges How many changes of a dry run are not listed.

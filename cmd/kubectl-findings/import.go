@@ -197,7 +197,8 @@ func (o *importOptions) incomplete(summaries []*importer.Summary) error {
 			because = ", and closes nothing: " + strings.Join(s.Incomplete, "; ")
 		}
 		errs = append(errs, fmt.Errorf("the scan of %s %s recorded as Failed%s. "+
-			"Have the scanner run to its end and report everything, then import again", s.Name(), is, because))
+			"Have the scanner run to its end, or, if a result cannot be read, fix the tool's output or have it report "+
+			"less about that result; then import again", s.Name(), is, because))
 	}
 	return errors.Join(errs...)
 }

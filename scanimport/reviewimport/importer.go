@@ -159,7 +159,10 @@ func (im *Importer) checkRepository(ctx context.Context) error {
 func complete(batches []*importer.Batch) error {
 	for _, b := range batches {
 		if len(b.Incomplete) > 0 {
-			return &importer.RefusedError{Reason: fmt.Sprintf("nothing was recorded, because %s did not cover everything (%s): issues that are missing would count as resolved. Have it report everything, then review again", b.Tool, b.Incomplete[0])}
+			return &importer.RefusedError{Reason: fmt.Sprintf("nothing was recorded, because %s did not cover "+
+				"everything (%s): issues that are missing would count as resolved. Have it run to its end, or, if a result "+
+				"cannot be read, fix its output or have it report less about that result; then review again",
+				b.Tool, b.Incomplete[0])}
 		}
 	}
 	return nil

@@ -80,7 +80,8 @@ func TestAPullRequestsScannerThatCrashedFailsTheUpload(t *testing.T) {
 	o, c := uploader(t)
 	crashed := strings.Replace(sarif("one"), `"results"`, `"invocations":[{"executionSuccessful":false}],"results"`, 1)
 	c.upload("?pull_request=5&fail_on=high&commit="+headCommit, crashed).wants(http.StatusConflict, "a scanner that crashed").
-		says("nothing was recorded, because lint did not cover everything")
+		says("nothing was recorded, because lint did not cover everything",
+			"Have it run to its end, or, if a result cannot be read, fix its output or have it report less")
 	if reviews, issues := o.ofReviews(); len(reviews)+len(issues) != 0 {
 		t.Errorf("stored are %v and %v", reviews, issues)
 	}

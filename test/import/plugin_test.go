@@ -87,7 +87,7 @@ func TestThePluginFailsIfTheScannerCrashed(t *testing.T) {
 	crashed := strings.Replace(document(numbered(2)...), `"results"`, `"invocations":[{"executionSuccessful":false}],"results"`, 1)
 	for _, flag := range []string{"--dry-run", "--quiet"} {
 		out := harness.Run(t, p.kubectl(sarifFile(p, crashed), flag)).Fails()
-		if !strings.Contains(out.Stderr, "recorded as Failed") ||
+		if !strings.Contains(out.Stderr, "recorded as Failed") || !strings.Contains(out.Stderr, "if a result cannot be read, fix") ||
 			strings.Contains(out.Stderr, "and closes nothing: ") != (flag == "--quiet") { // the summary, if there is one, has the reason
 			t.Errorf("%s: it says:\n%s", flag, out.Stderr)
 		}

@@ -43,7 +43,8 @@ const (
 		"than half failed, retry this command with --force, or with --analysis)"
 	incompleteReview = "the import failed: nothing was recorded, because npm did not cover everything (the tool reports an " +
 		"error: retry this command with --force, or with --analysis): issues that are missing would count as resolved. Have " +
-		"it report everything, then review again"
+		"it run to its end, or, if a result cannot be read, fix its output or have it report less about that result; then " +
+		"review again"
 	unreadable = "nothing was closed: the file, run 0: result 3 cannot be read (larger than 4 MiB by itself), and may be a known one"
 	killed     = "The import has died: it no longer renews its Lease \"import-1\". Run the same import again to finish it."
 	overdue    = "No end was recorded within an hour of the start: the import has died. Scan again."
@@ -83,6 +84,9 @@ func TestAFailedScanComesWithWhatToDo(t *testing.T) {
 			t.Errorf("%s: %q", tc.reason, steps)
 		}
 		harness.Same(t, tc.reason, tc.state, state(s))
+	}
+	for _, message := range []string{incompleteScan, incompleteReview, unreadable} { // a complete file changes what is stored
+		harness.Lacks(t, message, strings.Join(next(scan(client.ScanStatusFailed, message)), " "), "stays unchanged")
 	}
 	for _, status := range []client.ScanStatus{client.ScanStatusRunning, client.ScanStatusCompleted} {
 		if steps := next(scan(status, closing)); len(steps) > 0 {
