@@ -175,8 +175,8 @@ func (d draft) page(ctx context.Context, v *page.Visit, status int) (page.Respon
 
 // draftOrCreate serves the form of a new policy, and the form of the list of findings that leads to it. Only the form
 // of a policy has the field match. It is sent to the address of its own page, to which a login or a problem page leads
-// back. A comment that is too long for that address is lost then, and without scripts a draft whose address would be too
-// long keeps that of the list's filters.
+// back. A comment that is too long for that address is lost then, and without scripts a draft whose address would be
+// too long keeps that of the list's filters.
 func draftOrCreate(ctx context.Context, v *page.Visit) (page.Response, error) {
 	if v.Form.Has("match") {
 		return create(ctx, v)
