@@ -243,11 +243,11 @@ func TestAccessIsKeptAsItShouldBe(t *testing.T) {
 // An Event that joins the series of another binding would hide that the administrators' binding was changed too.
 func TestEachRestoredRoleBindingHasAnEventOfItsOwn(t *testing.T) {
 	shared.Start(t, env)
-	organization := readyOrganization(t, "restored")
+	organization := readyOrganization(t, "bound")
 	var want []string
 	for _, role := range []string{viewerRole, adminRole} {
-		testenv.Change(t, env, binding("org-restored", role), func(b *rbacv1.RoleBinding) { b.Subjects = nil })
-		want = append(want, "RoleBinding "+role+" in org-restored had been changed; changed it back")
+		testenv.Change(t, env, binding("org-bound", role), func(b *rbacv1.RoleBinding) { b.Subjects = nil })
+		want = append(want, "RoleBinding "+role+" in org-bound had been changed; changed it back")
 	}
 	harness.Eventually(t, func(g Gomega) {
 		var notes []string
