@@ -232,6 +232,11 @@ func filesAt(t *testing.T, folder string) map[string]string {
 func git(t *testing.T, clone string, arguments ...string) (string, error) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "git", append([]string{"-C", clone}, arguments...)...)
+	// In a hook of git these name the repository of the hook, whatever the folder.
+	command.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return slices.Contains([]string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX"}, name)
+	})
 	out, err := command.Output()
 	return strings.TrimSpace(string(out)), err
 }
