@@ -157,6 +157,8 @@ type provisioner struct {
 	client *Client
 	place  Place
 	found  *Found
+	// hadProjects reports whether the repository had projects before the import.
+	hadProjects bool
 }
 
 func (p *provisioner) key(name string) client.ObjectKey {

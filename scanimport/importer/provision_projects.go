@@ -51,6 +51,7 @@ func (p *provisioner) existing(ctx context.Context) ([]v1alpha1.Project, error) 
 	if err != nil {
 		return nil, err
 	}
+	p.hadProjects = len(list) > 0
 	return list, RefuseUnreadable("project", unreadable)
 }
 
@@ -196,17 +197,9 @@ func (p *provisioner) tryProject(ctx context.Context, name, folder string) (crea
 	project := provision.Project(p.found.Repository, name, folder, p.place.Patterns)
 	created, err = p.create(ctx, "project", project)
 	if created && err == nil {
-		beside := slices.ContainsFunc(p.found.Projects, p.existed)
 		p.found.Projects = append(p.found.Projects, *project)
 		p.found.Provisioned = append(p.found.Provisioned,
-			Provisioned{Kind: "Project", Name: name, Of: folder, Beside: beside})
+			Provisioned{Kind: "Project", Name: name, Of: folder, Beside: p.hadProjects})
 	}
 	return created, err
-}
-
-// existed reports whether the project was not created by this import.
-func (p *provisioner) existed(project v1alpha1.Project) bool {
-	return !slices.ContainsFunc(p.found.Provisioned, func(o Provisioned) bool {
-		return o.Kind == "Project" && o.Name == project.Name
-	})
 }

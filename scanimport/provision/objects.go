@@ -113,7 +113,8 @@ func mayBeOn(r *v1alpha1.RepositorySpec, facts Facts) bool {
 	if known != "" && given != "" {
 		return known == given
 	}
-	return facts.Provider == "" || r.Provider == "" || Fold(facts.Provider) == Fold(r.Provider)
+	provider := cmp.Or(Fold(r.Provider), providerOf(hostOf(r.CloneURL)))
+	return facts.Provider == "" || provider == "" || Fold(facts.Provider) == provider
 }
 
 // Find returns the repository of an organization that matches the facts, or nil. It compares the host with that of the

@@ -293,6 +293,7 @@ func TestARepositoryWithoutAPageIsFoundUnlessItsCloneURLNamesAnotherHost(t *test
 		{"git@ssh.dev.azure.com:v3/acme/shop/web", "https://dev.azure.com/acme/shop/_git/web", true},
 		{"git@github-work:acme/web.git", "https://github.com/acme/web", true},
 		{"git@github.com:acme/web.git", "https://gitlab.com/acme/web", false},
+		{"git@gitlab.corp.example:acme/web.git", "https://github.com/acme/web", false},
 		{"http://gitea-http.gitea.svc:3000/acme/web.git", "https://gitea.example.com/acme/web", false},
 	} {
 		facts := Claims{URLs: []string{tc.page}}.Facts()

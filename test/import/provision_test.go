@@ -163,7 +163,7 @@ func payments(t *testing.T, name string) (tn *tenant, repository string) {
 func TestAMisspeltRepositoryOrProjectCreatesNothing(t *testing.T) {
 	tn, repository := payments(t, "misspelt")
 	tn.kubectl(document(), "--repository", "acme/payments", "--project", "payments-web", "--project-path", "web", "--tool", "other").
-		Wants("created project payments-web (web)")
+		Wants("created project payments-web (web)", "if its results were in another project before")
 	leaving := builder.Project("leaving").In(tn.namespace).Repository(repository).Mutate(func(p *v1alpha1.Project) {
 		p.Spec.RelativePath, p.Finalizers = "old", []string{"test.example/kept"}
 	}).Build()
