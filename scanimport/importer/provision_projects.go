@@ -44,8 +44,8 @@ func (p *provisioner) createProjectsOnce(ctx context.Context, allExist func(ctx 
 	return p.createOnce(ctx, fingerprints.Hash("project", p.found.Repository.Name), allExist, create)
 }
 
-// existing lists the projects of the repository. It refuses unreadable ones, whose findings would be imported into a
-// second project.
+// existing lists the projects of the repository, and notes whether it has any. It refuses unreadable ones, whose
+// findings would be imported into a second project.
 func (p *provisioner) existing(ctx context.Context) ([]v1alpha1.Project, error) {
 	list, unreadable, err := Projects(ctx, p.client, p.key(p.found.Repository.Name))
 	if err != nil {
