@@ -10,11 +10,13 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// Until a person has withdrawn them again, replicas would accept leaked keys and send to removed endpoints.
+// Until a person has withdrawn them again, replicas would accept leaked keys, send to removed endpoints, and remove
+// findings by former settings.
 func TestTheRestoreOfAStoreInTheDocsStartsNothingBeforeKeysAreDisabled(t *testing.T) {
 	rest := harness.RepositoryFile(t, "docs", "backup.md")
 	for _, want := range []string{
 		"kubectl scale --replicas=0 -n findings-system deployment/findings-api deployment/findings-controller\n",
+		`"retention":{"closedFindings":null,`,
 		"Disable the API keys",
 		"delete the Secrets", // only the controllers replace what they hold, and the REST API accepts it until then
 		"kubectl scale --replicas=2 -n findings-system deployment/findings-controller\n",
@@ -47,6 +49,8 @@ func TestCommandsOfABackupNoticeAnAPIServerThatDoesNotAnswerOrLostTheObjects(t *
 		"an adoption":            {"namespace", "echo uid", 2, "uid\n", "old\n"},
 		// Its namespace would get an empty UID, and lose the one that it has.
 		"no Organization to adopt": {"namespace", "exit 1", 1, "", "old\n"},
+		"a suspension":             {"suspend retention", "test $n = 1 || echo patched", 2, "patched\n", "old\n"},
+		"settings are not saved":   {"suspend retention", "exit 1", 1, "", "old\n"},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			folder := kubectlThat(t, tc.kubectl)

@@ -64,8 +64,10 @@ func checkBackup(t *testing.T, r *run) {
 	}
 	// Less than there is: nothing could be restored.
 	r.kubectl(t, "patch", "organization", "sample", "--type=merge",
-		`--patch={"spec": {"quotas": {"findings": 1}, "imports": {"create": true}}}`)
-	follow("save")
+		`--patch={"spec": {"quotas": {"findings": 1}, "imports": {"create": true}, "retention": {"closedFindings": "1h", "finishedDeliveries": "1h"}}}`)
+	follow("suspend retention", "save")
+	harness.Same(t, "the retention that is left", `{"finishedDeliveries":"1h"}`,
+		r.kubectl(t, "get", "organization", "sample", "--output=jsonpath={.spec.retention}"))
 	r.kubectl(t, "annotate", "organization", "sample", "appsec.dev/remove-contents=true")
 	r.kubectl(t, "delete", "organization", "sample", "--timeout=3m")
 	follow("organization")
