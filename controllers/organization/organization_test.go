@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -165,6 +168,30 @@ func TestRestoredNamespaceIsAdoptedAsTheMessageSays(t *testing.T) {
 		g.Expect(testenv.Get(t, g, env, finding).UID).To(Equal(was), name)
 		g.Expect(finding.Spec.Triage.Comments).To(Equal("why"), name)
 	}
+}
+
+// Otherwise whoever empties the namespace one day loses the organization.
+func TestADeletionThatWaitsIsTakenBackAsThePageSays(t *testing.T) {
+	shared.Start(t, env)
+	organization := readyOrganization(t, "regretted")
+	namespace := testenv.Get(t, NewWithT(t), env, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-regretted"}})
+	env.Create(t, builder.WebhookEndpoint("team").In(namespace.Name).Build())
+	harness.Must(t, env.Client.Delete(t.Context(), organization))
+	message := testenv.AwaitReason(t, env, organization, v1alpha1.ReasonNotEmpty).Message
+	harness.Same(t, "whether the message names the page", true, strings.Contains(message, "docs/kinds/organization.md"))
+	commands := strings.ReplaceAll(harness.Commands(t, "kinds/organization.md", "take back a deletion"), "acme", organization.Name)
+	shell := exec.CommandContext(t.Context(), "bash", "-c", commands) //nolint:gosec // the page's commands
+	shell.Dir = t.TempDir()
+	shell.Env = append(os.Environ(), "KUBECONFIG="+testenv.WriteKubeconfig(t, env.Config, metav1.NamespaceDefault),
+		"PATH="+filepath.Dir(testenv.Binary(t, "kubectl"))+":"+os.Getenv("PATH"))
+	harness.Run(t, shell).Wants("organization.appsec.dev/regretted created")
+	was := organization.UID
+	testenv.AwaitReady(t, env, organization)
+	harness.Same(t, "whether the Organization is a new one", true, organization.UID != was)
+	kept := namespace.UID
+	harness.Same(t, "the namespace", kept, testenv.Get(t, NewWithT(t), env, namespace).UID)
+	harness.Same(t, "whether it is being deleted", false, namespace.DeletionTimestamp != nil)
+	testenv.Get(t, NewWithT(t), env, builder.WebhookEndpoint("team").In(namespace.Name).Build())
 }
 
 // Removing the annotation makes the organization's data unavailable in the REST API.
@@ -365,7 +392,7 @@ func TestWhatIsRefusedIsTriedAgainSoon(t *testing.T) {
 		shown     string
 	}{
 		"a rule of the cluster":                 {fmt.Errorf("quota: %w", forbids(nil)), "", nil, reconcile.RefusedRetry, "The API server refuses"},
-		"the same while a removal waits":        {fmt.Errorf("quota: %w", forbids(nil)), "Scan (a few)", nil, reconcile.RefusedRetry, "everything. Meanwhile"},
+		"the same while a removal waits":        {fmt.Errorf("quota: %w", forbids(nil)), "Scan (a few)", nil, reconcile.RefusedRetry, "organization.md. Meanwhile"},
 		"the same while a deletion fails":       {forbids(nil), "", apierrors.NewInternalError(errors.New("x")), reconcile.RefusedRetry, "down. Meanwhile"},
 		"its namespace, which is being deleted": {fmt.Errorf("quota: %w", forbids(terminating)), "", nil, 0, ""},
 	} {

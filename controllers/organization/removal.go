@@ -138,5 +138,6 @@ func (s *scope) waiting(meanwhile string) conditions.Verdict {
 	}
 	return conditions.Stalled(v1alpha1.ReasonNotEmpty,
 		fmt.Sprintf("Namespace %q still holds objects of these kinds: %s. Delete them, or annotate the Organization with "+
-			"%s=true to remove everything.", s.namespace(), s.held, v1alpha1.RemoveContentsAnnotation)+meanwhile)
+			"%s=true to remove everything. If it was deleted by mistake, take the deletion back as in "+
+			"docs/kinds/organization.md.", s.namespace(), s.held, v1alpha1.RemoveContentsAnnotation)+meanwhile)
 }

@@ -8,19 +8,23 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// Otherwise the values and the signing key are lost, two releases run, or namespaces remain that nothing can delete.
-func TestCommandsOfTheDocsThatUninstallEndAtTheFirstFailure(t *testing.T) {
+// Otherwise the values, the signing key or an Organization are lost, two releases run, or namespaces remain that nothing
+// can delete.
+func TestCommandsOfTheDocsThatUninstallOrRecreateEndAtTheFirstFailure(t *testing.T) {
 	for block, steps := range map[string][]string{
-		"move": {"helm get values", "helm uninstall", "kubectl create namespace", "kubectl get|kubectl create -n security",
+		"install.md: move": {"helm get values", "helm uninstall", "kubectl create namespace", "kubectl get|kubectl create -n security",
 			"helm install", "kubectl rollout status"},
-		"remove everything": {"kubectl delete repositories", "kubectl annotate", "kubectl delete organizations",
+		"install.md: remove everything": {"kubectl delete repositories", "kubectl annotate", "kubectl delete organizations",
 			"helm uninstall", "kubectl get crds|kubectl delete x.appsec.dev", "kubectl delete namespace"},
+		"kinds/organization.md: take back a deletion": {"kubectl get organizations.appsec.dev acme -o yaml", "kubectl patch",
+			"kubectl create", "kubectl get organizations.appsec.dev acme -o jsonpath", "kubectl annotate"},
 	} {
+		page, name, _ := strings.Cut(block, ": ")
 		for n, step := range append(steps, "nothing") {
 			for failing := range strings.SplitSeq(step, "|") {
 				t.Run(block+": "+failing+" fails", func(t *testing.T) {
 					folder := kubectlThat(t, `case "$call" in "`+failing+`"*) exit 1 ;; *" -f -") cat ;; esac; echo x.appsec.dev`)
-					ran := shellIn(t, folder, "bash", harness.Commands(t, "install.md", block))
+					ran := shellIn(t, folder, "bash", harness.Commands(t, page, name))
 					harness.Same(t, "whether all succeeded", failing == "nothing", ran.Code == 0)
 					calls := "\n" + harness.File(t, filepath.Join(folder, "calls"))
 					for i, other := range steps {
