@@ -16,6 +16,8 @@ func TestCommandsOfTheDocsThatUninstallOrRecreateEndAtTheFirstFailure(t *testing
 			"helm install", "kubectl rollout status"},
 		"install.md: remove everything": {"kubectl delete repositories", "kubectl annotate", "kubectl delete organizations",
 			"helm uninstall", "kubectl get crds|kubectl delete x.appsec.dev", "kubectl delete namespace"},
+		"backup.md: findings created again": {"kubectl get findings|kubectl delete findings",
+			"kubectl get reviews|kubectl delete reviews"},
 		"kinds/organization.md: take back a deletion": {"kubectl get organizations.appsec.dev acme -o yaml", "kubectl patch",
 			"kubectl create", "kubectl get organizations.appsec.dev acme -o jsonpath", "kubectl annotate"},
 	} {
