@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -79,9 +80,12 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	// What remains does not prevent another install.
 	release.Install(t)
 	checkKept(t, "installing again", organization, crds)
+	held := []string{v1alpha1.CleanupFinalizer}
+	env.Create(t, &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "held", Namespace: "org-acme", Finalizers: held}},
+		&v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "held", Finalizers: held}})
 	_, err = release.Helm(t, "uninstall", release.Name)
 	harness.Must(t, err)
-	removeCRDs(t)
+	removeWithoutControllers(t)
 }
 
 // releaseNamespace is a number for YAML, unless it is quoted.
@@ -164,10 +168,20 @@ func uids(t *testing.T) map[string]string {
 // when the test's context has ended.
 func removeCRDs(t *testing.T) {
 	t.Helper()
+	deleteCRDs(t)
+	awaitNoCRDs(t)
+}
+
+func deleteCRDs(t *testing.T) {
+	t.Helper()
 	waitForKinds(t)
 	for _, crd := range crdList(t) {
 		harness.Must(t, env.Client.Delete(context.WithoutCancel(t.Context()), &crd))
 	}
+}
+
+func awaitNoCRDs(t *testing.T) {
+	t.Helper()
 	eventually(t, func() error {
 		var left error
 		for _, crd := range crdList(t) {
@@ -175,6 +189,18 @@ func removeCRDs(t *testing.T) {
 		}
 		return left
 	})
+}
+
+// removeWithoutControllers removes all CRDs with their objects, as the page has it if no controller is left to remove
+// the finalizers.
+func removeWithoutControllers(t *testing.T) {
+	t.Helper()
+	deleteCRDs(t)
+	shell := exec.CommandContext(t.Context(), "bash", "-c", harness.Commands(t, "install.md", "remove finalizers")) //nolint:gosec // the page's
+	shell.Env = append(os.Environ(), "KUBECONFIG="+testenv.WriteKubeconfig(t, env.Config, metav1.NamespaceDefault),
+		"PATH="+filepath.Dir(testenv.Binary(t, "kubectl"))+":"+os.Getenv("PATH"))
+	harness.Run(t, shell).Wants("organization.appsec.dev/held patched", "repository.appsec.dev/held patched")
+	awaitNoCRDs(t)
 }
 
 // everything lists all listable objects as "resource name", sorted, except for those that API
