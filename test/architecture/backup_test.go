@@ -30,6 +30,17 @@ func TestTheRestoreOfAStoreInTheDocsStartsNothingBeforeKeysAreDisabled(t *testin
 	}
 }
 
+// After a restore these numbers and times are used again: receivers and clients would ignore new changes.
+func TestTheRestoreOfAStoreInTheDocsNamesWhatReceiversAndClientsMustForget(t *testing.T) {
+	_, store, _ := strings.Cut(harness.RepositoryFile(t, "docs", "backup.md"), "\n## The store\n")
+	store, _, _ = strings.Cut(store, "\n## ")
+	for _, want := range []string{"`webhook-id`", "`seq`", "`updated_since`", "`reset`"} {
+		if !strings.Contains(store, want) {
+			t.Errorf("\"The store\" of docs/backup.md does not name %s", want)
+		}
+	}
+}
+
 // An API server that does not answer, or has lost the objects, must neither cost the last backup nor pass for a finished
 // restore.
 func TestCommandsOfABackupNoticeAnAPIServerThatDoesNotAnswerOrLostTheObjects(t *testing.T) {
