@@ -648,25 +648,28 @@ func TestTheReviewOfAnEarlierPullRequestTakesNoCommit(t *testing.T) {
 	for _, tc := range []struct {
 		reason          string
 		opened          time.Duration // after the review was created
+		reviewed        time.Duration // the first commit, after that
 		recorded, given string        // providers; the repository's is github
 		commit          string
 		refused         string
 	}{
-		{"opened before", -time.Hour, "github", "", "c1", ""},
-		{"clocks differ", 4 * time.Minute, "github", "", "c1", ""},
-		{"opened later", 6 * time.Minute, "github", "", "c1", "the pull request was opened at 2026-02-01T10:06:00Z, after its review was created (2026-02-01T10:00:00Z)"},
-		{"opened later, by a wrong clock", 6 * time.Minute, "github", "", "c0", ""},
-		{"of another provider", -time.Hour, "gitlab", "", "c1", `its review names the provider "gitlab", but the pull request is at "github"`},
-		{"given as of another provider", -time.Hour, "github", "gitlab", "c1", `If it is the same pull request, record the provider "gitlab" first, without a commit: kubectl findings review --repository shop --pr 7 --provider gitlab -n org-acme`},
-		{"given as of its provider", -time.Hour, "gitlab", "gitlab", "c1", ""},
-		{"written in another way", -time.Hour, "GitHub", "", "c1", ""},
-		{"of a provider that is not known", -time.Hour, "", "", "c1", ""},
-		{"of another provider, and the commit is known", -time.Hour, "gitlab", "", "c0", ""},
-		{"given as one that a shell would change", -time.Hour, "github", "$(id)", "c1", `record the provider "$(id)" first, without a commit. If the review`},
+		{"opened before", -time.Hour, 0, "github", "", "c1", ""},
+		{"clocks differ", 4 * time.Minute, 0, "github", "", "c1", ""},
+		{"opened later", 6 * time.Minute, 0, "github", "", "c1", "the pull request was opened at 2026-02-01T10:06:00Z, after its review began (2026-02-01T10:00:00Z)"},
+		{"opened later, and restored since", -time.Hour, -2 * time.Hour, "github", "", "c1", "opened at 2026-02-01T09:00:00Z, after its review began (2026-02-01T08:00:00Z)"},
+		{"opened later, by a wrong clock", 6 * time.Minute, 0, "github", "", "c0", ""},
+		{"of another provider", -time.Hour, 0, "gitlab", "", "c1", `its review names the provider "gitlab", but the pull request is at "github"`},
+		{"given as of another provider", -time.Hour, 0, "github", "gitlab", "c1", `If it is the same pull request, record the provider "gitlab" first, without a commit: kubectl findings review --repository shop --pr 7 --provider gitlab -n org-acme`},
+		{"given as of its provider", -time.Hour, 0, "gitlab", "gitlab", "c1", ""},
+		{"written in another way", -time.Hour, 0, "GitHub", "", "c1", ""},
+		{"of a provider that is not known", -time.Hour, 0, "", "", "c1", ""},
+		{"of another provider, and the commit is known", -time.Hour, 0, "gitlab", "", "c0", ""},
+		{"given as one that a shell would change", -time.Hour, 0, "github", "$(id)", "c1", `record the provider "$(id)" first, without a commit. If the review`},
 	} {
 		c := newCluster()
 		c.importsResults(t, "c0", nil, nil)
 		c.review.Provider = tc.recorded
+		c.review.ReviewedCommits[0].ReviewedAt = v1alpha1.NewTime(start.Add(tc.reviewed))
 		pr := pr
 		pr.OpenedAt, pr.Provider = start.Add(tc.opened), tc.given
 		_, err := New(c.serve(t, nil, start), pr, Options{DryRun: true}).Import(t.Context(), &Commit{SHA: tc.commit}, nil)
@@ -680,7 +683,7 @@ func TestTheReviewOfAnEarlierPullRequestTakesNoCommit(t *testing.T) {
 // Whoever reads that the review is that of another pull request may have it deleted.
 func TestATimeAtWhichNoPullRequestWasOpenedIsRefused(t *testing.T) {
 	for want, opened := range map[string]time.Time{
-		"after its review was created":       time.Now().Add(importer.ClockSkew / 2), // clocks differ
+		"after its review began":             time.Now().Add(importer.ClockSkew / 2), // clocks differ
 		"which is in the future":             time.Now().Add(2 * time.Hour),
 		"leave out a time that is not known": time.Unix(0, 0),
 	} {

@@ -97,8 +97,17 @@ func (pr *PullRequest) began(review *v1alpha1.Review, next *v1alpha1.ReviewSpec)
 	if !pr.OpenedAt.IsZero() {
 		return pr.OpenedAt
 	}
-	at := next.ReviewedCommits[0].ReviewedAt.Time
-	if review != nil && review.CreationTimestamp.Time.Before(at) {
+	return firstReviewed(review, next.ReviewedCommits)
+}
+
+// firstReviewed returns when the review with these commits began. A restored review was created after that. review may
+// be nil if there are commits.
+func firstReviewed(review *v1alpha1.Review, reviewed []v1alpha1.ReviewedCommit) time.Time {
+	var at time.Time
+	if len(reviewed) > 0 {
+		at = reviewed[0].ReviewedAt.Time
+	}
+	if review != nil && (at.IsZero() || review.CreationTimestamp.Time.Before(at)) {
 		at = review.CreationTimestamp.Time
 	}
 	return at
@@ -130,12 +139,12 @@ func (pr *PullRequest) refuseAnother(review *v1alpha1.Review, repository *v1alph
 	if review == nil || commit == nil || contains(review.Spec.ReviewedCommits, commit.SHA) {
 		return nil
 	}
-	created, opened := review.CreationTimestamp.UTC(), pr.OpenedAt.UTC()
+	began, opened := firstReviewed(review, review.Spec.ReviewedCommits).UTC(), pr.OpenedAt.UTC()
 	was, is := review.Spec.Provider, cmp.Or(importer.OneLine(pr.Provider, maxProvider), repository.Spec.Provider)
 	var because, same string
 	switch {
-	case opened.After(created.Add(importer.ClockSkew)):
-		because = fmt.Sprintf("the pull request was opened at %s, after its review was created (%s)", opened.Format(time.RFC3339), created.Format(time.RFC3339))
+	case opened.After(began.Add(importer.ClockSkew)):
+		because = fmt.Sprintf("the pull request was opened at %s, after its review began (%s)", opened.Format(time.RFC3339), began.Format(time.RFC3339))
 		same = "correct --opened-at (over REST pr_opened_at)"
 	case was != "" && is != "" && !strings.EqualFold(was, is):
 		because = fmt.Sprintf("its review names the provider %q, but the pull request is at %q", was, is)
