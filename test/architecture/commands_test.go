@@ -27,7 +27,7 @@ func TestCommandsThatSaveOrDeleteAllNameKindsWithTheirGroup(t *testing.T) {
 		kinds[kind.Resource], kinds[strings.ToLower(kind.Name)] = true, true
 	}
 	seen := 0
-	for _, name := range []string{"backup.md", "install.md", "kinds/organization.md"} {
+	for _, name := range []string{"backup.md", "install.md", "kinds/organization.md", "kinds/repository.md"} {
 		page := harness.RepositoryFile(t, "docs", name)
 		for _, call := range calls.FindAllString(strings.Join(block.FindAllString(page, -1), "\n"), -1) {
 			for word := range strings.FieldsFuncSeq(call, separates) {

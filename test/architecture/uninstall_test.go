@@ -20,6 +20,8 @@ func TestCommandsOfTheDocsThatUninstallOrRecreateEndAtTheFirstFailure(t *testing
 			"kubectl get reviews|kubectl delete reviews"},
 		"kinds/organization.md: take back a deletion": {"kubectl get organizations.appsec.dev acme -o yaml", "kubectl patch",
 			"kubectl create", "kubectl get organizations.appsec.dev acme -o jsonpath", "kubectl annotate"},
+		"kinds/repository.md: take back a removal": {"kubectl get repositories", "kubectl get x.appsec.dev", "kubectl patch",
+			"kubectl create"},
 	} {
 		page, name, _ := strings.Cut(block, ": ")
 		for n, step := range append(steps, "nothing") {

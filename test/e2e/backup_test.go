@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -51,16 +52,7 @@ func checkBackup(t *testing.T, r *run) {
 	folder := t.TempDir()
 	follow := func(names ...string) {
 		t.Helper()
-		for _, name := range names {
-			commands := strings.ReplaceAll(harness.Commands(t, "backup.md", name), "acme", "sample")
-			shell := exec.CommandContext(t.Context(), "/bin/bash", "-euo", "pipefail", "-c", commands)
-			shell.Dir = folder
-			shell.Env = append(os.Environ(), "KUBECONFIG="+r.env["KUBECONFIG"],
-				"PATH="+filepath.Dir(testenv.Binary(t, "kubectl"))+":"+os.Getenv("PATH"))
-			if out, err := shell.CombinedOutput(); err != nil {
-				t.Fatalf("the page's commands %q: %v\n%s", name, err, out)
-			}
-		}
+		r.follow(t, folder, "backup.md", names...)
 	}
 	// Less than there is: nothing could be restored.
 	r.kubectl(t, "patch", "organization", "sample", "--type=merge",
@@ -97,6 +89,41 @@ func checkBackup(t *testing.T, r *run) {
 	harness.Must(t, os.WriteFile(path, []byte(stored.ReplaceAllString(operation, "")), 0o600))
 	_, err := r.command(t.Context(), testenv.Binary(t, "kubectl"), "create", "--filename", path)
 	harness.ErrorContains(t, "the creation of the operation", err, "as from a backup")
+}
+
+// checkRemovalTakenBack deletes the sample repository by mistake, and takes it back as docs/kinds/repository.md says.
+func checkRemovalTakenBack(t *testing.T, r *run) {
+	before := r.specs(t)
+	uids := func() string {
+		t.Helper()
+		return r.kubectl(t, "get", "findings,scans,reviewissues", "--namespace=org-sample", "--output=jsonpath={.items[*].metadata.uid}")
+	}
+	kept := uids()
+	controllers := r.pid(t, "controller")
+	harness.Must(t, syscall.Kill(controllers, syscall.SIGSTOP)) // as if they were gone, before they have removed anything
+	defer func() { harness.Must(t, syscall.Kill(controllers, syscall.SIGCONT)) }()
+	r.kubectl(t, "delete", "repositories,projects,reviews", "--all", "--namespace=org-sample", "--wait=false")
+	r.follow(t, t.TempDir(), "kinds/repository.md", "take back a removal")
+	harness.Must(t, syscall.Kill(controllers, syscall.SIGCONT))
+	r.kubectl(t, "wait", "--for=condition=Ready", "repositories,projects,reviews", "--all", "--namespace=org-sample", "--timeout=2m")
+	r.kubectl(t, "wait", "--for=jsonpath={.status.counts.findings}", "repository/vulnerable-service", "--namespace=org-sample", "--timeout=2m")
+	harness.Same(t, "what people and scanners wrote", before, r.specs(t))
+	harness.Same(t, "findings, scans and issues", kept, uids())
+}
+
+// follow runs a page's commands with the sample organization.
+func (r *run) follow(t *testing.T, folder, page string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		commands := strings.ReplaceAll(harness.Commands(t, page, name), "acme", "sample")
+		shell := exec.CommandContext(t.Context(), "/bin/bash", "-euo", "pipefail", "-c", commands)
+		shell.Dir = folder
+		shell.Env = append(os.Environ(), "KUBECONFIG="+r.env["KUBECONFIG"],
+			"PATH="+filepath.Dir(testenv.Binary(t, "kubectl"))+":"+os.Getenv("PATH"))
+		if out, err := shell.CombinedOutput(); err != nil {
+			t.Fatalf("the page's commands %q: %v\n%s", name, err, out)
+		}
+	}
 }
 
 // specs returns what a backup holds of all objects, by kind and name. Roles and their bindings have no spec.

@@ -38,4 +38,5 @@ func TestWithoutSamplesTheTerminalSaysHowToBegin(t *testing.T) {
 	})
 	harness.Same(t, "a new organization has findings", []item(nil), newRESTClient(r).list(t, "/v1/findings", 1000))
 	t.Run("a backup is restored, as its page says", func(t *testing.T) { checkBackup(t, r) })
+	t.Run("a removal is taken back, as its page says", func(t *testing.T) { checkRemovalTakenBack(t, r) })
 }
