@@ -86,6 +86,7 @@ var mistakes = [][]mistake{
 		{"no ports, which means all", `networkPolicy.extraEgress[2]={"ports":[]}`, "'/networkPolicy/extraEgress/2/ports': minItems"},
 		{"a port without a number, which means all", `networkPolicy.extraEgress[3]={"ports":[{}]}`,
 			"'/networkPolicy/extraEgress/3/ports/0': missing property 'port'"},
+		{"a rule of the controllers that is misspelt", `networkPolicy.controllerEgress[0]={"prt":443}`, "'prt' not allowed"},
 		{"containers without bounds", "api.resources=null", "missing property 'resources'"},
 	},
 	{
@@ -97,6 +98,7 @@ var mistakes = [][]mistake{
 		{"proxies that are everybody", "api.trustedProxies={0.0.0.0/0}", "'/api/trustedProxies/0'"},
 		{"a collector without a host", "api.tracing.endpoint=http://:4318", "'/api/tracing/endpoint'"},
 		{"memory without a bound", "controller.resources.limits.memory=null", "missing property 'memory'"},
+		{"controllers that may not connect to anything", "networkPolicy.controllerEgress=[]", "'/networkPolicy/controllerEgress': minItems"},
 		{"a list of readers that is commented out, which would mean all", "networkPolicy.metricsFrom=null", "missing property 'metricsFrom'"},
 	},
 	{
@@ -263,11 +265,12 @@ func TestKustomizeGivesTheSameAsTheChart(t *testing.T) {
 	// A release's manifests name its chart version.
 	manifests := strings.ReplaceAll(kustomization(t, "default"), "'findings-operator/devel'", "'findings-operator/"+appVersion(t)+"'")
 	kustomize := byName(t, Decode(t, manifests))
-	// helm creates the namespace, and has a test pod, which a policy lets in.
+	// helm creates the namespace, and has a test pod, which one policy lets in and another lets out.
 	delete(kustomize, "Namespace findings-system")
 	chart := byName(t, Render(t, "findings", "findings-system"))
 	delete(chart, "Pod findings-test")
 	delete(chart, "NetworkPolicy findings-test")
+	delete(chart, "NetworkPolicy findings-test-egress")
 	harness.Same(t, "the chart, compared with config/default", kustomize, chart)
 }
 

@@ -17,7 +17,7 @@ import (
 
 // Services, budgets and policies that select no pods, or another component's, have no effect, and
 // no error reveals it.
-func TestEverySelectorSelectsOneDeploymentsPods(t *testing.T) {
+func TestEverySelectorSelectsThePodsOfOneObject(t *testing.T) {
 	paths := map[string][]string{
 		"Service":             {"spec", "selector"},
 		"PodDisruptionBudget": {"spec", "selector", "matchLabels"},
@@ -26,42 +26,36 @@ func TestEverySelectorSelectsOneDeploymentsPods(t *testing.T) {
 	}
 	for name, file := range valueSets(t) {
 		objects := Render(t, "findings", "findings-system", "--values", file)
-		pods := map[string]labels.Set{}
-		for _, object := range objects {
-			if object.GetKind() == "Deployment" {
-				found, _, _ := unstructured.NestedStringMap(object.Object, "spec", "template", "metadata", "labels") //nolint:errcheck // none would match nothing
-				pods[object.GetName()] = found
-			}
-		}
+		pods := slices.DeleteFunc(slices.Clone(objects), func(object *unstructured.Unstructured) bool { return podOf(object) == nil })
 		for _, object := range objects {
 			path := paths[object.GetKind()]
 			if path == nil {
 				continue
 			}
 			selector, _, _ := unstructured.NestedStringMap(object.Object, path...) //nolint:errcheck // none selects all, which fails below
-			var selected []string
-			for deployment, set := range pods {
-				if labels.SelectorFromSet(selector).Matches(set) {
-					selected = append(selected, deployment)
+			var selected []*unstructured.Unstructured
+			for _, of := range pods {
+				found, _, _ := unstructured.NestedStringMap(podOf(of), "metadata", "labels") //nolint:errcheck // none would match nothing
+				if labels.SelectorFromSet(selector).Matches(labels.Set(found)) {
+					selected = append(selected, of)
 				}
 			}
 			if len(selected) != 1 || object.GetLabels()["app.kubernetes.io/component"] != selector["app.kubernetes.io/component"] {
-				t.Errorf("%s: %s %s selects %v by %v", name, object.GetKind(), object.GetName(), selected, selector)
+				t.Errorf("%s: %s %s selects %v by %v", name, object.GetKind(), object.GetName(), names(selected), selector)
+				continue
 			}
-			checkPorts(t, name, object, objects, selected)
+			checkPorts(t, name, object, selected[0])
 		}
 	}
 }
 
 // checkPorts compares the ports in a Service or a policy with those of the pods.
-func checkPorts(t *testing.T, set string, object *unstructured.Unstructured, objects []*unstructured.Unstructured, deployments []string) {
+func checkPorts(t *testing.T, set string, object, of *unstructured.Unstructured) {
 	t.Helper()
-	if len(deployments) != 1 {
-		return
-	}
 	declared := map[string]bool{}
-	for _, container := range containers(one(t, objects, "Deployment", deployments[0])) {
-		for _, port := range container["ports"].([]any) {
+	for _, container := range containers(of) {
+		ports, _ := container["ports"].([]any) //nolint:errcheck // those of the test pod declare none
+		for _, port := range ports {
 			declared[port.(map[string]any)["name"].(string)] = true
 		}
 	}
@@ -82,7 +76,7 @@ func checkPorts(t *testing.T, set string, object *unstructured.Unstructured, obj
 	}
 	for _, port := range wanted {
 		if !declared[fmt.Sprint(port)] {
-			t.Errorf("%s: %s %s wants the port %v; %s has %v", set, object.GetKind(), object.GetName(), port, deployments[0], slices.Sorted(maps.Keys(declared)))
+			t.Errorf("%s: %s %s wants the port %v; %s has %v", set, object.GetKind(), object.GetName(), port, of.GetName(), slices.Sorted(maps.Keys(declared)))
 		}
 	}
 }
@@ -112,6 +106,58 @@ func TestTheTestPodIsLetIn(t *testing.T) {
 	if !open["api"] || !open["health"] {
 		t.Errorf("the test pod reaches the ports %v, want api and health", slices.Sorted(maps.Keys(open)))
 	}
+}
+
+// Where the namespace has a policy that denies all egress, a pod connects only to what the chart's policies allow.
+func TestPodsReachWhatTheyNeedWhereEgressIsDenied(t *testing.T) {
+	for set, want := range map[string]map[string][]string{
+		"default": {
+			"controller": {"everything"},
+			"api":        {"443/TCP", "53/TCP", "53/UDP", "6443/TCP", "8443/TCP"},
+			"test":       {"53/TCP", "53/UDP", "api 8080/TCP", "api 8081/TCP"},
+		},
+		"everything": {
+			"controller": {"443/TCP", "53/TCP", "53/UDP"},
+			"api":        {"4318/TCP", "5353/TCP", "5353/UDP", "6380/TCP", "6443/TCP"},
+			"test":       {"5353/TCP", "5353/UDP", "api 8080/TCP", "api 8081/TCP"},
+		},
+	} {
+		got := map[string][]string{}
+		for _, object := range Render(t, "findings", "findings-system", "--values", valueSets(t)[set]) {
+			if object.GetKind() != "NetworkPolicy" {
+				continue
+			}
+			policy := &networkingv1.NetworkPolicy{}
+			harness.Must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, policy))
+			component := policy.Spec.PodSelector.MatchLabels["app.kubernetes.io/component"]
+			got[component] = append(got[component], allowed(policy)...)
+		}
+		for component := range want {
+			slices.Sort(got[component])
+			harness.Same(t, set+": "+component+" reaches", want[component], got[component])
+		}
+	}
+}
+
+// allowed returns what the policy's egress allows: "everything", or ports, after the component that they are limited to.
+func allowed(policy *networkingv1.NetworkPolicy) []string {
+	if !slices.Contains(policy.Spec.PolicyTypes, networkingv1.PolicyTypeEgress) {
+		return nil
+	}
+	var out []string
+	for _, rule := range policy.Spec.Egress {
+		if len(rule.To) == 0 && len(rule.Ports) == 0 {
+			out = append(out, "everything")
+		}
+		for _, port := range rule.Ports {
+			to := ""
+			for _, peer := range rule.To {
+				to += peer.PodSelector.MatchLabels["app.kubernetes.io/component"] + " "
+			}
+			out = append(out, fmt.Sprintf("%s%s/%s", to, port.Port, *port.Protocol))
+		}
+	}
+	return out
 }
 
 // Every folder that a pod mounts under /etc/findings is read by a flag, or by Go as SSL_CERT_DIR, and every one that is

@@ -143,6 +143,16 @@ tolerations:
 {{- .Values.service.port | default (ternary 443 80 (not (empty .Values.api.tls.secret))) -}}
 {{- end -}}
 
+{{- /* The ports of DNS, for a NetworkPolicy's egress. */ -}}
+{{- define "findings.dnsPorts" -}}
+{{- range .Values.networkPolicy.dnsPorts }}
+- port: {{ . }}
+  protocol: UDP
+- port: {{ . }}
+  protocol: TCP
+{{- end }}
+{{- end -}}
+
 {{- /* The Service of a component's metrics. */ -}}
 {{- define "findings.metricsService" -}}
 apiVersion: v1
