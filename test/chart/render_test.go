@@ -738,6 +738,7 @@ func TestNamesCanBeLookedUpAtEveryPortOfDNS(t *testing.T) {
 func TestTheNotesEndWithTheAddressToAsk(t *testing.T) {
 	const alertsAlone, balancer = "metrics.prometheusRule.enabled=true", "service.type=LoadBalancer"
 	const ingress, plane = "ingress.enabled=true,ingress.host=findings.example.com", "findingsKubeconfigSecret=plane"
+	const route = "api.trustedProxies={10.0.0.0/8},httpRoute.enabled=true,httpRoute.parentRefs[0].name=gateway"
 	for set, want := range map[string]string{
 		alertsAlone: "http://127.0.0.1:8080/v1/findings",
 		balancer:    "http://127.0.0.1:8080/v1/findings",
@@ -747,6 +748,9 @@ func TestTheNotesEndWithTheAddressToAsk(t *testing.T) {
 		ingress + ",api.trustedProxies={10.0.0.0/8},ingress.tlsSecret=tls": "https://findings.example.com/v1/findings",
 		"planeOnly=true": "The steps are in docs/findings-plane.md.",
 		plane:            "http://127.0.0.1:8080/v1/findings",
+		route:            "http://127.0.0.1:8080/v1/findings",
+		route + ",httpRoute.parentRefs[0].sectionName=https": "http://127.0.0.1:8080/v1/findings",
+		route + ",httpRoute.parentRefs[0].port=443":          "http://127.0.0.1:8080/v1/findings",
 	} {
 		out, err := Helm(t, "install", "findings", Folder(), "--dry-run=client", "--set", set)
 		harness.Must(t, err)
@@ -755,6 +759,7 @@ func TestTheNotesEndWithTheAddressToAsk(t *testing.T) {
 		}
 		for warning, of := range map[string]string{
 			"plain HTTP from outside the cluster":  balancer,
+			"all listeners of the Gateway gateway": route,
 			"Set api.trustedProxies":               ingress, // clients that share an address share rate limits
 			"service.externalTrafficPolicy=Local":  balancer,
 			"No other release may run controllers": plane,       // the Lease is in the release's own cluster
