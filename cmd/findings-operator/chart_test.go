@@ -57,11 +57,11 @@ func TestTheChartsSchemaTakesWhatTheBinaryTakes(t *testing.T) {
 		{validateAPIServer, "--data-staleness", []string{"api", "dataStaleness"},
 			[]any{"3m", "180s", "200s", "3m0.5s", "10m", "1h", "1h1m"}, []any{"", "2m", "2m59s", "179s", "30s", "0h", "1d", "10"}},
 		{validateAPIServer, "--trace-sample-ratio", []string{"api", "tracing", "sampleRatio"},
-			[]any{0.0, 0.5, 1.0}, []any{-0.1, 1.1}},
+			[]any{0.0, 0.5, 1.0, "0.5", "1.0"}, []any{-0.1, 1.1, "-0.1", "1.1", "2", ""}},
 		{validateController, "--webhook-max-pending", []string{"controller", "webhookMaxPending"},
 			[]any{int64(1)}, []any{int64(0)}},
 		{validateController, "--retention-rate", []string{"controller", "retentionRate"},
-			[]any{minRetentionRate, 2.5}, []any{0.0, minRetentionRate / 2}},
+			[]any{minRetentionRate, 2.5, "0.1", "2.5", "10.0"}, []any{0.0, minRetentionRate / 2, "0.0", "0.09", ""}},
 	} {
 		for _, sample := range slices.Concat(test.taken, test.refused) {
 			var values map[string]any

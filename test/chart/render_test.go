@@ -96,6 +96,7 @@ var mistakes = [][]mistake{
 		{"an autoscaler without the request that it measures by", "api.resources.requests.cpu=null", "missing property 'cpu'"},
 		{"IPv4 written as IPv6", "controller.webhookDenyCIDRs={::ffff:10.0.0.0/104}", "'/controller/webhookDenyCIDRs/0'"},
 		{"proxies that are everybody", "api.trustedProxies={0.0.0.0/0}", "'/api/trustedProxies/0'"},
+		{"more than all requests", "api.tracing.sampleRatio=1.5", "'/api/tracing/sampleRatio'"},
 		{"a collector without a host", "api.tracing.endpoint=http://:4318", "'/api/tracing/endpoint'"},
 		{"memory without a bound", "controller.resources.limits.memory=null", "missing property 'memory'"},
 		{"controllers that may not connect to anything", "networkPolicy.controllerEgress=[]", "'/networkPolicy/controllerEgress': minItems"},
@@ -733,6 +734,17 @@ func TestNamesCanBeLookedUpAtEveryPortOfDNS(t *testing.T) {
 		}
 	}
 	harness.Same(t, "the first rule", any(map[string]any{"ports": want}), egress[0])
+}
+
+// Of numbers, helm's --set parses only whole ones.
+func TestFractionsCanBeSetWithSet(t *testing.T) {
+	objects := Render(t, "findings", "findings-system", "--set",
+		"api.tracing.endpoint=http://collector:4318,api.tracing.sampleRatio=0.5,controller.retentionRate=2.5")
+	for process, want := range map[string]any{"api": "--trace-sample-ratio=0.5", "controller": "--retention-rate=2.5"} {
+		if args := containers(one(t, objects, "Deployment", "findings-"+process))[0]["args"].([]any); !slices.Contains(args, want) {
+			t.Errorf("the flags of %s are %v, want %s among them", process, args, want)
+		}
+	}
 }
 
 func TestTheNotesEndWithTheAddressToAsk(t *testing.T) {
