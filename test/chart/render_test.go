@@ -357,6 +357,18 @@ func TestTheImageIsWhatTheValuesSay(t *testing.T) {
 	}
 }
 
+// There is no image for Windows, whose nodes need not have a taint.
+func TestPodsAreOnlyPlacedOnLinux(t *testing.T) {
+	for name, file := range valueSets(t) {
+		for _, object := range Render(t, "findings", "findings-system", "--values", file) {
+			if pod := podOf(object); pod != nil {
+				system, _, _ := unstructured.NestedString(pod, "spec", "nodeSelector", "kubernetes.io/os") //nolint:errcheck // none differs
+				harness.Same(t, name+": the system of the nodes of "+object.GetName(), "linux", system)
+			}
+		}
+	}
+}
+
 // Where the cluster places pods only with tolerations or selectors, the Pod of `helm test` needs those of the REST API.
 func TestThePodOfHelmTestIsScheduledLikeTheRESTAPI(t *testing.T) {
 	everything := valueSets(t)["everything"]
