@@ -16,7 +16,6 @@ const docsPath = "/docs"
 const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
 	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// All URLs are relative, so that a proxy may serve the service under a path.
 const docsPage = `<!DOCTYPE html>
 <html lang="en">
 <head>
