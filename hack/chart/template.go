@@ -64,7 +64,7 @@ func begin(document string) string {
 	case strings.Contains(document, "\nkind: ServiceAccount\n"):
 		return ""
 	case strings.Contains(document, "findings-controller-local"):
-		return `{{- if include "findings.workloads" . }}` + "\n"
+		return `{{- if include "findings.controllers" . }}` + "\n"
 	case strings.Contains(document, aggregated):
 		return `{{- if and .Values.aggregateRoles (include "findings.plane" .) }}` + "\n"
 	default:

@@ -112,6 +112,8 @@ var mistakes = [][]mistake{
 	// The templates refuse these, which helm renders only if the schema refuses nothing, and each ends the run.
 	{{"more at least than at most", "api.autoscaling.minReplicas=8", "minReplicas is greater than maxReplicas"}},
 	{{"a switch that is the parent chart's", "enabled=false", "enabled is only for the condition of a chart that depends on this one"}},
+	{{"nobody to reconcile", "controller.enabled=false,api.cursorKeysSecret=keys", "another release must run the controllers"}},
+	{{"nobody to create the cursor keys", "controller.enabled=false,findingsKubeconfigSecret=plane", "another release must run the controllers"}},
 	{{"two parts that exclude each other", "planeOnly=true,findingsKubeconfigSecret=plane", "set one of them, in a release each"}},
 }
 
@@ -674,6 +676,20 @@ func TestPlaneAndWorkloadsShareTheWholeOut(t *testing.T) {
 		}
 	}
 	harness.Same(t, "objects of the parts, of which two are in both", len(whole)+2, len(plane)+len(workloads))
+}
+
+// A plane may have REST APIs in several clusters, and its controllers in one of them.
+func TestAReleaseCanServeOnlyTheRESTAPI(t *testing.T) {
+	objects := Render(t, "findings", "findings-system", "--values", everythingOn, "--set",
+		"findingsKubeconfigSecret=plane,api.cursorKeysSecret=keys,controller.enabled=false")
+	for _, object := range objects {
+		if object.GetLabels()["app.kubernetes.io/component"] == "controller" || strings.HasSuffix(object.GetName(), "controller-local") {
+			t.Errorf("%s %s is for controllers", object.GetKind(), object.GetName())
+		}
+	}
+	rules := string(harness.JSON(t, one(t, objects, "PrometheusRule", "everything").Object))
+	harness.Contains(t, "the alerts", rules, "FindingsAPIAbsent")
+	harness.Lacks(t, "the alerts", rules, "FindingsControllersIdle", "FindingsQueueLong")
 }
 
 // Each pod gets its own kubeconfig, which must exist, and its own token, which a kubeconfig need not name. The process

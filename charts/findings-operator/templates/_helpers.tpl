@@ -41,6 +41,14 @@ app.kubernetes.io/component: {{ .component }}
 {{- if not .Values.planeOnly }}yes{{ end -}}
 {{- end -}}
 
+{{- /* Whether this release runs the controllers. */ -}}
+{{- define "findings.controllers" -}}
+{{- if and (not .Values.controller.enabled) (not (and .Values.findingsKubeconfigSecret .Values.api.cursorKeysSecret)) }}
+{{- fail "without controller.enabled another release must run the controllers: set findingsKubeconfigSecret and api.cursorKeysSecret" }}
+{{- end }}
+{{- if and .Values.controller.enabled (include "findings.workloads" .) }}yes{{ end -}}
+{{- end -}}
+
 {{- define "findings.image" -}}
 {{- with .Values.image -}}
 {{ .repository }}
