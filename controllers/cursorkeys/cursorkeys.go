@@ -64,7 +64,8 @@ func (m *Maker) Start(ctx context.Context) error {
 		if err := m.make(ctx); err == nil {
 			backoff = first
 		} else if ctx.Err() == nil {
-			m.log.Error(err, "The Secret of cursor keys could not be made; the REST API's pods wait for it")
+			// The quota is checked first: if it is used up, the error does not tell whether the Secret exists.
+			m.log.Error(err, "The Secret of cursor keys could not be made; if it does not exist, the REST API's pods wait for it")
 			next = backoff.Step()
 		}
 		select {
@@ -87,9 +88,15 @@ func (m *Maker) make(ctx context.Context) error {
 		},
 		Data: map[string][]byte{firstKey: key},
 	}
-	// Create without a Get first: the role allows creating Secrets here, but not reading them.
-	_, err := m.client.CoreV1().Secrets(m.namespace).Create(ctx, secret,
-		metav1.CreateOptions{FieldManager: v1alpha1.ControllerFieldManager})
+	// Create without a Get first: the role allows creating Secrets here, but not reading them. First as a dry run: even
+	// if the Secret exists, the API server adds a creation to the used quota.
+	secrets := m.client.CoreV1().Secrets(m.namespace)
+	options := metav1.CreateOptions{FieldManager: v1alpha1.ControllerFieldManager, DryRun: []string{metav1.DryRunAll}}
+	_, err := secrets.Create(ctx, secret, options)
+	if err == nil {
+		options.DryRun = nil
+		_, err = secrets.Create(ctx, secret, options)
+	}
 	switch {
 	case err == nil:
 		m.log.Info("Made the Secret of cursor keys", "secret", m.name)

@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	testclock "k8s.io/utils/clock/testing"
@@ -30,6 +31,39 @@ func TestTheSecretIsMadeOnceWithTheRightsOfTheControllers(t *testing.T) {
 	another := run(t, config) // a replica, or the same after a restart
 	harness.Eventually(t, func(g Gomega) { g.Expect(another.HasWaiters()).To(BeTrue()) })
 	harness.Same(t, "the Secret", made, eventually(t, another))
+}
+
+// The API server counts a refused creation in the used quota, until the quota controller counts again minutes later.
+func TestAnExistingSecretUsesNoFurtherQuota(t *testing.T) {
+	const namespace = testenv.SystemNamespace
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cursor-keys"}}
+	harness.Must(t, client.IgnoreNotFound(env.Client.Delete(t.Context(), secret)))
+	clock := run(t, account(t))
+	eventually(t, clock)
+	many := corev1.ResourceList{corev1.ResourceSecrets: resource.MustParse("1000")}
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "secrets"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: many},
+	}
+	env.Create(t, quota)
+	quota.Status = corev1.ResourceQuotaStatus{Hard: many, Used: corev1.ResourceList{corev1.ResourceSecrets: resource.MustParse("0")}}
+	harness.Must(t, env.Client.Status().Update(t.Context(), quota))
+	used := func(g Gomega) int64 {
+		secrets := testenv.Get(t, g, env, quota).Status.Used[corev1.ResourceSecrets]
+		return secrets.Value()
+	}
+	harness.Eventually(t, func(g Gomega) { // until the API server counts
+		probe := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "counted-"}}
+		env.Create(t, probe)
+		g.Expect(used(g)).To(BeNumerically(">", 0))
+	})
+	before := used(NewWithT(t))
+	for range 3 {
+		harness.Eventually(t, func(g Gomega) { g.Expect(clock.HasWaiters()).To(BeTrue()) })
+		clock.Step(time.Minute)
+	}
+	harness.Eventually(t, func(g Gomega) { g.Expect(clock.HasWaiters()).To(BeTrue()) })
+	harness.Same(t, "used quota of Secrets after three checks", before, used(NewWithT(t)))
 }
 
 // SECURITY.md tells users to delete the Secret if it leaks.
