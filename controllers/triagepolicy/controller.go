@@ -35,10 +35,6 @@ const (
 	// maxCount is how long a policy may be evaluated over all findings before the count is given up. It is well below the
 	// reconcile timeout: a reconcile that times out is retried and keeps blocking its worker.
 	maxCount = 30 * time.Second
-	// countRetry is when a changed policy is requeued while another one is being counted; recountRetry is the same for a
-	// policy that only needs a recount.
-	countRetry   = 200 * time.Millisecond
-	recountRetry = 10 * countRetry
 )
 
 // Reconciler reconciles TriagePolicies.
@@ -51,10 +47,6 @@ type Reconciler struct {
 	maxCount time.Duration
 	// lastCount holds the duration of the last count by namespace, so that a large organization does not delay others.
 	lastCount sync.Map
-	// counting holds the namespaces in which a policy is being counted. Only one policy per organization is counted at a
-	// time, which leaves the other workers to other organizations: a hundred costly policies over many findings take
-	// minutes.
-	counting sync.Map
 	// memories holds the memory of each namespace.
 	memories    sync.Map
 	evaluations prometheus.Counter
@@ -70,6 +62,8 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 }
 
 func (r *Reconciler) setUp(mgr ctrl.Manager, options controller.Options) error {
+	// One policy per organization is counted at a time: a hundred costly ones over many findings take minutes.
+	options.NewQueue = watch.NewSerialQueue
 	recount := r.recount()
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.TriagePolicy{}, builder.WithPredicates(watch.SpecChanged)).
@@ -110,16 +104,6 @@ func (r *Reconciler) recountDelay(namespace string) time.Duration {
 	return max(recountDelay, countingShare*last)
 }
 
-// retryDelay returns when to requeue a policy that waits for the count of another policy of its organization.
-func (r *Reconciler) retryDelay(ctx context.Context, req ctrl.Request) time.Duration {
-	policy := &v1alpha1.TriagePolicy{}
-	err := r.Client.Get(ctx, req.NamespacedName, policy, client.UnsafeDisableDeepCopy)
-	if err == nil && policy.Status.ObservedGeneration == policy.Generation {
-		return recountRetry
-	}
-	return countRetry
-}
-
 // scope is what one reconcile works on.
 type scope struct {
 	*reconcile.Scope[*v1alpha1.TriagePolicy, *v1alpha1.TriagePolicyStatus]
@@ -141,10 +125,6 @@ func newScope() *scope {
 
 // Reconcile puts a policy into or out of force, and updates its counts.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	if _, busy := r.counting.LoadOrStore(req.Namespace, true); busy {
-		return ctrl.Result{RequeueAfter: r.retryDelay(ctx, req)}, nil
-	}
-	defer r.counting.Delete(req.Namespace)
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope,
 		Phases:   []reconcile.Phase[*scope]{r.compile, r.count, r.putInForce, r.report},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,6 +68,41 @@ func TestAPolicyThatTakesTooLongToCountDoesNotComeIntoForceAndWhatDecidesGoesOn(
 	env.Patch(t, decides, `{"spec":{"mode":"Preview"}}`)
 	r.is(f, v1alpha1.FindingStateOpen, "")
 	r.says(decides, v1alpha1.ReasonPreview, v1alpha1.ReasonTooCostly)
+}
+
+// A change of findings makes all policies due at the same time.
+func TestNoPolicyIsReconciledInVainWhileAnotherIsCounted(t *testing.T) {
+	var reconciled, counted atomic.Int32
+	r := newRoom(t)
+	controllertest.Start(t, env, controllertest.Intercept(counting(time.Minute), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object,
+			options ...client.GetOption) error {
+			if _, is := object.(*v1alpha1.TriagePolicy); is && key.Namespace == r.namespace {
+				reconciled.Add(1)
+			}
+			return c.Get(ctx, key, object, options...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if _, is := list.(*v1alpha1.FindingList); is && slices.Contains(options, client.ListOption(client.InNamespace(r.namespace))) {
+				counted.Add(1)
+			}
+			return c.List(ctx, list, options...)
+		},
+	}))
+	var all []*v1alpha1.TriagePolicy
+	for i := range 5 {
+		all = append(all, r.declares(fmt.Sprintf("p-%d", i), "true", nil))
+	}
+	for _, policy := range all {
+		r.says(policy, v1alpha1.ReasonNeverMatched, ok)
+	}
+	r.finds("f-1", "G1")
+	harness.Eventually(t, func(g Gomega) {
+		for _, policy := range all {
+			g.Expect(testenv.Get(t, g, env, policy).Status.Matched).To(BeEquivalentTo(1), policy.Name)
+		}
+	})
+	harness.Eventually(t, func(g Gomega) { g.Expect(reconciled.Load()).To(Equal(counted.Load())) })
 }
 
 // slow is a count of evaluations, each of which takes a second.

@@ -19,6 +19,14 @@ func NewFairQueue(name string, pauses workqueue.TypedRateLimiter[ctrl.Request]) 
 	return newFairQueue(name, pauses, clock.RealClock{})
 }
 
+// NewSerialQueue returns a NewFairQueue that gives each namespace one worker at most. It is for requests that take long:
+// those of one namespace leave the other workers to other namespaces.
+func NewSerialQueue(name string, pauses workqueue.TypedRateLimiter[ctrl.Request]) Queue {
+	q := newFairQueue(name, pauses, clock.RealClock{})
+	q.turns.serial = true
+	return q
+}
+
 func newFairQueue(name string, pauses workqueue.TypedRateLimiter[ctrl.Request], clock clock.PassiveClock) *fairQueue {
 	order := &turns{
 		clock: clock, delayed: map[ctrl.Request]int{}, wanted: map[ctrl.Request]int{},
@@ -107,7 +115,9 @@ func laneOf(priority int) int {
 // the one that has used the least worker time. So slow or many requests delay their own namespace.
 type turns struct {
 	clock clock.PassiveClock
-	mu    sync.Mutex
+	// serial means that a namespace has one worker at most.
+	serial bool
+	mu     sync.Mutex
 	// delayed holds the best lane of each request's pending delays. The request gets it when the first of them is over,
 	// also if it is waiting by then. Adding it before does not give it the lane: with thousands of decisions that end some
 	// day, a changed policy would come before everything else.
@@ -199,12 +209,21 @@ func (t *turns) Push(r ctrl.Request) {
 // Touch implements workqueue.Queue. It does nothing: want has moved the request.
 func (t *turns) Touch(ctrl.Request) {}
 
-// Len implements workqueue.Queue.
-func (t *turns) Len() int {
+// Len implements workqueue.Queue. It leaves out the requests of blocked namespaces. No other worker has to be woken for
+// them later: the one whose request blocks the namespace asks for its next request then.
+func (t *turns) Len() (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.waiting)
+	for _, s := range t.shares {
+		if !t.blocked(s) {
+			n += s.waiting
+		}
+	}
+	return n
 }
+
+// blocked reports whether the namespace's waiting requests have to wait for a running one.
+func (t *turns) blocked(s *share) bool { return t.serial && s.running > 0 }
 
 // Pop implements workqueue.Queue.
 func (t *turns) Pop() ctrl.Request {
@@ -233,6 +252,9 @@ func (t *turns) next() (next *share) {
 		}
 		if least == nil || s.used < least.used {
 			least = s
+		}
+		if t.blocked(s) {
+			continue
 		}
 		if next == nil || s.running < next.running || s.running == next.running && s.used < next.used {
 			next = s

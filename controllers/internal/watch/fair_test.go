@@ -87,6 +87,20 @@ func TestANamespaceGetsNoSecondWorkerWhileAnotherWaits(t *testing.T) {
 	b.Done(slow)
 }
 
+func TestASerialQueueGivesANamespaceOneWorker(t *testing.T) {
+	b := newFairBench(t)
+	b.turns.serial = true
+	b.add(0, "slow", "a", "b")
+	slow := b.begin(t)
+	harness.Same(t, "requests for another worker", 0, b.Len())
+	b.add(0, "slow", "c")
+	b.add(0, "other", "1")
+	harness.Same(t, "what another worker does", []string{"other/1"}, b.work(t, 1, nil))
+	harness.Same(t, "requests for another worker", 0, b.Len())
+	b.Done(slow)
+	harness.Same(t, "what follows", []string{"slow/b", "slow/c"}, b.work(t, 2, nil))
+}
+
 func TestAnIdleNamespaceSavesUpNoTime(t *testing.T) {
 	b, takes := newFairBench(t), map[string]time.Duration{"busy": time.Second, "idle": time.Second}
 	b.add(0, "busy", "a", "b", "c", "d", "e", "f", "g")
