@@ -2,6 +2,7 @@ package readmodel
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -259,4 +260,24 @@ func TestRowsOfAJoinAreNotShownToTheNextOwnerOfTheirNamespace(t *testing.T) {
 	m.finish(batch)
 	settle(m)
 	harness.Same(t, "the organization of what the next is shown", "next", shown(t, m, "next", "f-1").OrganizationId)
+}
+
+// A repository may have thousands of projects, and each scan changes one several times.
+func TestAChangedProjectIsRenderedAlone(t *testing.T) {
+	allocations := func(siblings int) float64 {
+		m, _ := newAcme(t)
+		feed(t, m, repositories, repository("shop", 2))
+		for i := range siblings {
+			feed(t, m, projects, metav1.Object(project(fmt.Sprint("p-", i), 3)))
+		}
+		settle(m)
+		version := 3
+		return testing.AllocsPerRun(10, func() {
+			version++
+			show(t, m, projects, project("p-0", version))
+		})
+	}
+	if few, many := allocations(10), allocations(1000); many > 3*few {
+		t.Errorf("a change costs %.0f allocations beside 10 projects, and %.0f beside 1,000", few, many)
+	}
 }

@@ -42,16 +42,24 @@ func (p *partition) repositoryWork(name string) (work, bool) {
 		return work{}, false
 	}
 	organization, x := p.organization(), p.indexes.repositories
+	var rendered map[*v1alpha1.Project][]byte
+	if before, ok := x.Get(name); ok && before.joined == held.joined {
+		rendered = before.projects
+	}
 	var within []render.DatedProject
 	for _, name := range sets.List(p.projectsOf[name]) {
 		project := p.projects[name]
-		within = append(within, render.DatedProject{Project: project.object, UpdatedAt: project.updatedAt.at})
+		within = append(within, render.DatedProject{
+			Project: project.object, UpdatedAt: project.updatedAt.at, JSON: rendered[project.object],
+		})
 	}
 	item := &repositoryItem{
 		id:        name,
 		fullName:  provision.Fold(held.object.Spec.FullName),
 		createdAt: render.Timestamp(held.object.CreationTimestamp.Time),
 		updatedAt: render.Timestamp(held.updatedAt.at),
+		projects:  make(map[*v1alpha1.Project][]byte, len(within)),
+		joined:    held.joined,
 	}
 	if commit := held.object.Spec.LastCommit; commit != nil {
 		item.lastCommittedAt = render.OptionalTimestamp(commit.CommittedAt)
@@ -59,6 +67,9 @@ func (p *partition) repositoryWork(name string) (work, bool) {
 	return work{
 		render: func() (err error) {
 			item.json, err = render.RepositoryJSON(organization, held.object, held.updatedAt.at, within)
+			for _, project := range within {
+				item.projects[project.Project] = project.JSON
+			}
 			return err
 		},
 		show: func() {

@@ -3,8 +3,10 @@ package readmodel
 import (
 	"slices"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
+	"github.com/appsec-dev/findings-operator/apiserver/render"
 	"github.com/appsec-dev/findings-operator/scanimport/provision"
 )
 
@@ -15,6 +17,9 @@ type repositoryItem struct {
 	// fullName in the form in which providers compare it.
 	fullName string
 	json     content.Bytes
+	// projects are the parts of json that show a project, and joined is what these show of the repository.
+	projects map[*v1alpha1.Project][]byte
+	joined   *render.Repository
 }
 
 // Repository returns the JSON of an organization's repository with its projects. It takes no lock.

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"bytes"
 	"cmp"
 	"strings"
 	"time"
@@ -13,9 +14,12 @@ import (
 type DatedProject struct {
 	Project   *v1alpha1.Project
 	UpdatedAt time.Time
+	// JSON is what the repository shows of the project; nil if it is to be rendered.
+	JSON []byte
 }
 
-// RepositoryJSON renders a repository with its projects, in the order given.
+// RepositoryJSON renders a repository with its projects, in the order given. It sets their JSON to the part of the
+// result that shows them: a repository may have thousands of projects, and is rendered each time one of them changes.
 //
 // updatedAt is the time to show; see Finding. The same arguments always give the same bytes.
 func RepositoryJSON(organization string, r *v1alpha1.Repository, updatedAt time.Time,
@@ -23,7 +27,7 @@ func RepositoryJSON(organization string, r *v1alpha1.Repository, updatedAt time.
 	joined := NewRepository(r)
 	spec := &r.Spec
 	commit := valueOf(spec.LastCommit)
-	return encodeNamed("repository", r.Name, repositoryWithProjects{&openapi.Repository{
+	empty, err := encodeNamed("repository", r.Name, repositoryWithProjects{&openapi.Repository{
 		Id:                 r.Name,
 		OrganizationId:     organization,
 		Name:               joined.name,
@@ -50,16 +54,45 @@ func RepositoryJSON(organization string, r *v1alpha1.Repository, updatedAt time.
 		SecretFindings:     r.Status.Counts.Secret,
 		CreatedAt:          second(r.CreationTimestamp.Time),
 		UpdatedAt:          second(updatedAt),
-	}, convert(projects, func(p DatedProject) repositoryProject {
-		return projectInRepository(organization, p.Project, p.UpdatedAt, joined)
-	})})
+	}, []repositoryProject{}})
+	if err != nil {
+		return nil, err
+	}
+	return withProjects(empty, organization, projects, joined)
 }
 
-// repositoryWithProjects is openapi.Repository; its own member is the one that is encoded.
+// repositoryWithProjects is openapi.Repository; its own member is the one that is encoded, as the last.
 type repositoryWithProjects struct {
 	*openapi.Repository
 
 	Projects []repositoryProject `json:"projects"`
+}
+
+// withProjects inserts the projects into the JSON of a repository without projects.
+func withProjects(empty []byte, organization string, projects []DatedProject, joined *Repository) ([]byte, error) {
+	size := len(empty)
+	for i := range projects {
+		p := &projects[i]
+		if p.JSON == nil {
+			var err error
+			shown := projectInRepository(organization, p.Project, p.UpdatedAt, joined)
+			if p.JSON, err = encodeNamed("project", p.Project.Name, shown); err != nil {
+				return nil, err
+			}
+		}
+		size += len(",") + len(p.JSON)
+	}
+	end := []byte("]}")
+	out := append(make([]byte, 0, size), bytes.TrimSuffix(empty, end)...)
+	for i := range projects {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		begin := len(out)
+		out = append(out, projects[i].JSON...)
+		projects[i].JSON = out[begin:len(out):len(out)]
+	}
+	return append(out, end...), nil
 }
 
 // ProjectJSON renders a single project. repository is what is shown of its repository; nil if that does not
