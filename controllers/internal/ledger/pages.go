@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +32,8 @@ const (
 	pagePatience = 10 * time.Minute
 	// quietPatience is how long a change may wait for others of a cause without an end.
 	quietPatience = time.Minute
+	// fewEntries fit into one page, unless their names are very long.
+	fewEntries = webhooks.MaxPageEntries / 2
 )
 
 // Pager puts the changes that a scan, an operation or a policy made to findings into pages, for the endpoints that
@@ -211,12 +214,14 @@ func (p *Pager) makePages(ctx context.Context, namespace string, cause webhooks.
 	if err != nil {
 		return 0, err
 	}
+	// Listed at most once for all endpoints: the API server has no index, and goes through all deliveries.
+	hidden := sync.OnceValues(func() (map[string]bool, error) { return p.hidden(ctx, namespace, cause) })
 	for i := range endpoints {
 		endpoint := &endpoints[i]
 		if endpoint.Spec.Batch != v1alpha1.WebhookBatchPerScan || webhooks.Backlogged(endpoint) {
 			continue
 		}
-		waiting, err := p.makeFor(ctx, cause, endpoint, findings, waits)
+		waiting, err := p.makeFor(ctx, cause, endpoint, findings, waits, hidden)
 		var full *FullError
 		switch {
 		case errors.As(err, &full):
@@ -253,13 +258,20 @@ func (p *Pager) findings(ctx context.Context, namespace, name string) ([]v1alpha
 // makeFor makes the endpoint's pages of the findings, and reports whether a page that is not full waits. While a quota
 // has no room, it fails with a FullError.
 func (p *Pager) makeFor(ctx context.Context, cause webhooks.Cause, endpoint *v1alpha1.WebhookEndpoint,
-	findings []v1alpha1.Finding, waits func([]webhooks.PageEntry) bool) (waiting bool, err error) {
-	// Check this first, because reading the entries asks the API server.
+	findings []v1alpha1.Finding, waits func([]webhooks.PageEntry) bool,
+	hidden func() (map[string]bool, error)) (waiting bool, err error) {
+	// Check this first, because reading the hidden pages asks the API server.
 	if err := p.quotas.paused(endpoint.Namespace); err != nil {
 		return false, err
 	}
-	entries, err := p.entries(ctx, endpoint.Namespace, cause, endpoint, findings)
-	if err != nil {
+	entries, err := p.known(ctx, cause.Name(), endpoint, findings)
+	if err != nil || len(entries) == 0 {
+		return false, err
+	}
+	if len(entries) <= fewEntries && waits(entries) {
+		return true, nil // whether some of them are in a hidden page makes no difference
+	}
+	if entries, err = p.inNoPage(ctx, entries, endpoint, hidden); err != nil {
 		return false, err
 	}
 	pages, err := webhooks.Pages(cause, endpoint, entries)
@@ -284,22 +296,19 @@ func (p *Pager) makeFor(ctx context.Context, cause webhooks.Cause, endpoint *v1a
 	return waiting, nil
 }
 
-// entries returns the entries of the cause that the endpoint is to get and that are in no page yet.
-func (p *Pager) entries(ctx context.Context, namespace string, cause webhooks.Cause,
-	endpoint *v1alpha1.WebhookEndpoint, findings []v1alpha1.Finding) ([]webhooks.PageEntry, error) {
-	entries, err := p.known(ctx, cause.Name(), endpoint, findings)
-	if err != nil || len(entries) == 0 {
-		return nil, err
-	}
-	hidden, err := p.hidden(ctx, namespace, cause, endpoint)
+// inNoPage returns those of the entries that are in no page for the endpoint yet. hidden returns the transitions in
+// pages that the cache does not show.
+func (p *Pager) inNoPage(ctx context.Context, entries []webhooks.PageEntry, endpoint *v1alpha1.WebhookEndpoint,
+	hidden func() (map[string]bool, error)) ([]webhooks.PageEntry, error) {
+	inHidden, err := hidden()
 	if err != nil {
 		return nil, err
 	}
 	entries = slices.DeleteFunc(entries, func(e webhooks.PageEntry) bool {
 		key := coverage(e.UID, e.Seq, string(endpoint.UID))
-		shown, failed := p.isShown(ctx, namespace, key)
+		shown, failed := p.isShown(ctx, endpoint.Namespace, key)
 		err = errors.Join(err, failed)
-		return shown || hidden[key]
+		return shown || inHidden[key]
 	})
 	return entries, err
 }
@@ -327,16 +336,14 @@ func (p *Pager) known(ctx context.Context, name string, endpoint *v1alpha1.Webho
 	return out, nil
 }
 
-// hidden returns the transitions in the cause's existing pages for the endpoint that the cache does not show yet. Such
-// pages are recognised by name: a policy may have hundreds of pages, and reading all would happen every few seconds
+// hidden returns the transitions in the cause's existing pages that the cache does not show yet, with their endpoints.
+// Such pages are recognised by name: a policy may have hundreds of pages, and reading all would happen every few seconds
 // while it changes findings.
-func (p *Pager) hidden(ctx context.Context, namespace string, cause webhooks.Cause,
-	endpoint *v1alpha1.WebhookEndpoint) (map[string]bool, error) {
+func (p *Pager) hidden(ctx context.Context, namespace string, cause webhooks.Cause) (map[string]bool, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("WebhookDeliveryList"))
 	if err := p.live.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{
 		"spec.event.type": webhooks.EventFindingBatch, "spec.event.subject.name": cause.Name(),
-		"spec.endpointRef.name": endpoint.Name,
 	}); err != nil {
 		return nil, fmt.Errorf("list the pages of %s: %w", cause.Name(), err)
 	}

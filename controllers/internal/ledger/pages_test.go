@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"path"
 	"testing"
@@ -160,10 +161,51 @@ func TestOnlyPagesThatTheCacheDoesNotShowAreRead(t *testing.T) {
 		return nil
 	}})
 	p := &Pager{kind: policyKind, store: store{client: cache, live: live, own: own}}
-	entries, err := p.entries(t.Context(), endpoint.Namespace, cause, endpoint, findings)
+	entries, err := p.known(t.Context(), cause.Name(), endpoint, findings)
+	harness.Must(t, err)
+	entries, err = p.inNoPage(t.Context(), entries, endpoint, func() (map[string]bool, error) {
+		return p.hidden(t.Context(), endpoint.Namespace, cause)
+	})
 	harness.Must(t, err)
 	if len(entries) != 1 || entries[0].FindingID != "left" {
 		t.Errorf("%+v are in no page, want left alone", entries)
+	}
+}
+
+// For each list, the API server goes through all deliveries of the organization, and pages are tried every few seconds.
+func TestPagesCostOneListForAllEndpointsAndNoneWhileFewEntriesWait(t *testing.T) {
+	now := v1alpha1.Now()
+	for changed, want := range map[int]struct{ lists, pages int }{5: {0, 0}, webhooks.MaxPageEntries + 1: {1, 3}} {
+		lists, p := 0, &Pager{kind: policyKind}
+		objects := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).
+			WithIndex(&v1alpha1.Finding{}, p.owing(), func(o client.Object) []string { return p.indexed(o.(*v1alpha1.Finding)) }).
+			WithIndex(&v1alpha1.WebhookDelivery{}, covers, func(o client.Object) []string { return coveredBy(o.(*v1alpha1.WebhookDelivery)) })
+		for i := range changed {
+			name := fmt.Sprintf("f-%03d", i)
+			objects.WithObjects(builder.Finding(name).In("org-acme").Mutate(func(f *v1alpha1.Finding) {
+				f.UID = types.UID(name)
+				f.Status.Transitions = []v1alpha1.Transition{{Seq: 1, Type: v1alpha1.TransitionJudged, By: "policy/mute", At: now}}
+			}).Build())
+		}
+		for _, name := range []string{"a", "b", "c"} {
+			endpoint := builder.WebhookEndpoint(name).In("org-acme").Batched().Build()
+			endpoint.UID = types.UID(name)
+			objects.WithObjects(endpoint)
+		}
+		p.store = store{client: objects.Build(), quotas: newQuotaBackoff(clock.RealClock{})}
+		p.live = interceptor.NewClient(nil, interceptor.Funcs{
+			List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+				lists++
+				return nil
+			},
+		})
+		again, err := p.MakeOnceQuiet(t.Context(), "org-acme", webhooks.CauseOfPolicy("mute"), now.Time)
+		harness.NoError(t, "make pages", err)
+		harness.Same(t, fmt.Sprintf("lists for %d changes", changed), want.lists, lists)
+		harness.Same(t, "when it is tried again", PageDelay, again)
+		made := &v1alpha1.WebhookDeliveryList{}
+		harness.Must(t, p.client.List(t.Context(), made))
+		harness.Same(t, fmt.Sprintf("pages for %d changes", changed), want.pages, len(made.Items))
 	}
 }
 
