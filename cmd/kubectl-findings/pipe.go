@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 )
 
@@ -17,9 +18,14 @@ const exitClosedPipe = 128 + int(syscall.SIGPIPE)
 // that it is caught.
 func surviveClosedPipe() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
+// closedPipe are the errors of a write to a pipe that nobody reads: the last two, ERROR_BROKEN_PIPE and ERROR_NO_DATA,
+// on Windows.
+var closedPipe = []error{syscall.EPIPE, syscall.Errno(109), syscall.Errno(232)}
+
 // isClosedPipe reports whether the error is only that nobody reads the output. Another error beside it, or what to do
 // about it, changes the text.
 func isClosedPipe(err error) bool {
 	written, is := errors.AsType[*fs.PathError](err)
-	return is && errors.Is(written, syscall.EPIPE) && err.Error() == written.Error()
+	return is && slices.ContainsFunc(closedPipe, func(code error) bool { return errors.Is(written, code) }) &&
+		err.Error() == written.Error()
 }

@@ -7,7 +7,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
+	"syscall"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -43,7 +45,7 @@ func IsTemporary(err error) bool {
 	case apierrors.IsUnexpectedServerError(err):
 		// Among the others only a proxy's 408 is temporary. Its 404 looks like that of the API server about an unknown kind.
 		return StatusOf(err).Code == http.StatusRequestTimeout
-	case utilnet.IsConnectionRefused(err), utilnet.IsConnectionReset(err),
+	case utilnet.IsConnectionRefused(err), utilnet.IsConnectionReset(err), isConnectionLostOnWindows(err),
 		utilnet.IsProbableEOF(err), utilnet.IsHTTP2ConnectionLost(err):
 		return true
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, io.ErrUnexpectedEOF):
@@ -51,4 +53,12 @@ func IsTemporary(err error) bool {
 	}
 	network, is := errors.AsType[net.Error](err)
 	return is && network.Timeout()
+}
+
+// isConnectionLostOnWindows reports whether the error has one of these codes of Winsock: the connection was aborted
+// (10053), reset (10054), not made in time (10060) or refused (10061). No other system uses these numbers. On Windows
+// syscall.ECONNRESET and the like are values that Go invents and the network never returns.
+func isConnectionLostOnWindows(err error) bool {
+	code, is := errors.AsType[syscall.Errno](err)
+	return is && slices.Contains([]syscall.Errno{10053, 10054, 10060, 10061}, code)
 }

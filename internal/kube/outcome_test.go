@@ -67,6 +67,9 @@ func TestWhichErrorsMayPass(t *testing.T) {
 	status := func(code int) error {
 		return apierrors.NewGenericServerResponse(code, "patch", schema.GroupResource{}, "", "", 0, true)
 	}
+	winsock := func(call string, code syscall.Errno) error {
+		return &url.Error{Op: "Get", URL: "https://here", Err: &net.OpError{Op: "dial", Err: os.NewSyscallError(call, code)}}
+	}
 	uncounted := apierrors.NewForbidden(schema.GroupResource{}, "x", errors.New("status unknown for quota: findings-quota, "+
 		"resources: count/findings.appsec.dev"))
 	for reason, tc := range map[string]struct {
@@ -74,6 +77,11 @@ func TestWhichErrorsMayPass(t *testing.T) {
 		want bool
 	}{
 		"no connection in time":       {&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, true},
+		"no server on Windows":        {winsock("connectex", 10061), true},
+		"no connection on Windows":    {winsock("connectex", 10060), true},
+		"a reset on Windows":          {winsock("wsarecv", 10054), true},
+		"an abort on Windows":         {winsock("wsarecv", 10053), true},
+		"an unknown host on Windows":  {winsock("getaddrinfow", 11001), false},
 		"no answer in time":           {fmt.Errorf("get: %w", context.DeadlineExceeded), true},
 		"a proxy gave up waiting":     {status(http.StatusRequestTimeout), true},
 		"overload":                    {status(http.StatusTooManyRequests), true},
