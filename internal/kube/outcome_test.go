@@ -35,6 +35,7 @@ func TestWhichFailedWritesMayBeStored(t *testing.T) {
 		"no error":                {nil, false},
 		"no connection in time":   {lost(&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}), false},
 		"no server":               {lost(&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}), false},
+		"no proxy":                {lost(&net.OpError{Op: "proxyconnect", Err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}), false},
 		"no trust":                {lost(&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}), false},
 		"no credentials":          {lost(errors.New("getting credentials: exec: executable aws failed with exit code 255")), false},
 		"no answer in time":       {lost(context.DeadlineExceeded), true},
