@@ -35,7 +35,7 @@ func (f *decisionFlags) add(flags *pflag.FlagSet, objects string) {
 	flags.StringVar(&f.expiresAt, "expires-at", "",
 		"when the decision ends, for example 2026-12-31T00:00:00Z; none removes the end")
 	flags.DurationVar(&f.expiresIn, "expires-in", 0, "how long the decision lasts, for example 720h")
-	flags.StringVar(&f.comment, "comment", "", "an explanation; replaces the previous comment")
+	flags.StringVar(&f.comment, "comment", "", "an explanation; replaces the previous comment, and --comment= removes it")
 }
 
 // commented distinguishes an empty comment, which removes the previous one, from none.

@@ -85,8 +85,8 @@ func newImportCommand(c cli) *cobra.Command {
 		"branch that was scanned; refused if the Repository has another, or if it is not a branch, such as "+
 			"refs/pull/4/merge, refs/tags/v1 or HEAD. A Repository that is created gets it; default: taken from the files")
 	flags.StringVar(&o.analysis, "analysis", "",
-		"distinguishes scans of one tool and category, instead of automationDetails.id in the files; '' for none. All runs "+
-			"of all files are then of this one")
+		"distinguishes scans of one tool and category, instead of automationDetails.id in the files; --analysis= for none. "+
+			"All runs of all files are then of this one")
 	flags.StringVar(&o.commit, "commit", "", "the scanned commit or another revision; default: taken from the files")
 	flags.StringVar(&o.startedAt, "started-at", "",
 		"when the scan started, in RFC 3339; default: taken from the files, else now")

@@ -104,3 +104,37 @@ func refuseBlank(cmd *cobra.Command, _ []string) error {
 		return flagerror.IsBlank(flag.Value.String())
 	})
 }
+
+// refuseFlagAsValue refuses a flag whose value is another flag of the command: its own is missing, and the other would
+// be ignored, even --dry-run. Windows PowerShell drops an empty argument, and every shell an empty variable without
+// quotes.
+func refuseFlagAsValue(cmd *cobra.Command) error {
+	var errs []error
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		values := []string{flag.Value.String()}
+		if list, is := flag.Value.(*several); is {
+			values = list.GetSlice()
+		}
+		for _, value := range values {
+			if !isFlag(cmd, value) {
+				continue
+			}
+			next := "its own value is missing"
+			if slices.Contains(blankFlags, flag.Name) {
+				next = fmt.Sprintf("write --%s= for an empty value", flag.Name)
+			}
+			errs = append(errs, fmt.Errorf("--%s is %q, which is a flag: %s", flag.Name, value, next))
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// isFlag reports whether a word is a flag of the command, alone or with a value after "=".
+func isFlag(cmd *cobra.Command, word string) bool {
+	word, _, _ = strings.Cut(word, "=")
+	if name, long := strings.CutPrefix(word, "--"); long {
+		return cmd.Flags().Lookup(name) != nil
+	}
+	letter, short := strings.CutPrefix(word, "-")
+	return short && len(letter) == 1 && cmd.Flags().ShorthandLookup(letter) != nil
+}

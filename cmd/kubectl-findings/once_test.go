@@ -32,6 +32,15 @@ func TestAFlagWithoutAValueIsRefused(t *testing.T) {
 		{[]string{"import", "x.sarif", "--repository", "r", "--project", ""}, blank("--project")},
 		{[]string{"redeliver", "--endpoint", "", "--failed", "--yes"}, blank("--endpoint")},
 		{[]string{"redeliver", "--endpoint=", "--selector="}, blank("--endpoint") + "\n" + blank("--selector")},
+		// Windows PowerShell drops an empty argument, and every shell a variable that is empty and not quoted.
+		{[]string{"triage", "f-1", "--comment", "--mute"}, `--comment is "--mute", which is a flag: write --comment= for an empty value`},
+		{[]string{"triage", "f-1", "--mute", "--comment", "-q"}, `--comment is "-q", which is a flag`},
+		{[]string{"triage", "f-1", "--mute", "--comment", "--reason=duplicate"}, `--comment is "--reason=duplicate", which is a flag`},
+		{[]string{"import", "x.sarif", "--repository=r", "--project=p", "--analysis", "--dry-run"}, `--analysis is "--dry-run", which is a flag`},
+		{[]string{"list", "--tool", "--stale"}, `--tool is "--stale", which is a flag: its own value is missing`},
+		{[]string{"list", "--severity", "--stale"}, `--severity is "--stale", which is a flag: its own value is missing`},
+		{[]string{"list", "--namespace", "--stale"}, `--namespace is "--stale", which is a flag: its own value is missing`},
+		{[]string{"triage", "f-1", "--comment", "--no flag", "--undo=x"}, "--undo cannot be combined"},
 		// These mean something without a value, so the command goes on to the next mistake.
 		{[]string{"import", "x.sarif", "--repository=r", "--project=p", "--analysis="}, "x.sarif is refused"},
 		{[]string{"triage", "f-1", "--comment", "", "--undo=x"}, "--undo cannot be combined"},

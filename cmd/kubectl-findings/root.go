@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
@@ -53,7 +55,7 @@ func newRootCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			allowTwice(root)
 			return nil
 		}
-		return refuseBlank(cmd, args)
+		return errors.Join(refuseBlank(cmd, args), refuseFlagAsValue(cmd))
 	}
 	return root
 }
