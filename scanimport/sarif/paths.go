@@ -237,10 +237,11 @@ func (b *pathBook) belowRoot(absolute string) (below string, is bool) {
 	return "", false
 }
 
-// cutRoot returns the path below a root. The letter of a drive may be in either case.
+// cutRoot returns the path below a root. On a drive of Windows the root may be in either case: some analyzers write
+// lower-case URIs.
 func cutRoot(absolute, root string) (rest string, under bool) {
-	if drive.MatchString(absolute[1:]) && drive.MatchString(root[1:]) && strings.EqualFold(absolute[:2], root[:2]) {
-		absolute, root = absolute[2:], root[2:]
+	if drive.MatchString(root[1:]) && len(absolute) >= len(root) && strings.EqualFold(absolute[:len(root)], root) {
+		return absolute[len(root):], true
 	}
 	return strings.CutPrefix(absolute, root)
 }
