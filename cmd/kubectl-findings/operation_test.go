@@ -169,6 +169,20 @@ func TestTheCommentsOfAnOperationAreShownAsSet(t *testing.T) {
 	}
 }
 
+// The client library replaces a token that was refused, but does not repeat the request.
+func TestATokenThatEndsDuringACommandEndsNoWaitAndNoWrite(t *testing.T) {
+	expired, tries := apierrors.NewUnauthorized("expired"), 0
+	w := waiting(expired, v1alpha1.OperationCompleted)
+	w.session.config = &rest.Config{Host: "https://here"}
+	harness.NoError(t, "a wait", w.finish(t.Context()))
+	harness.NoError(t, "a write", withRetries(t.Context(), func() error {
+		if tries++; tries == 1 {
+			return expired
+		}
+		return nil
+	}))
+}
+
 // A restart of the API server takes a minute; a long operation outlasts many.
 func TestAWaitOutlastsManyRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

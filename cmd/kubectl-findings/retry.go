@@ -22,14 +22,14 @@ const retryLimit = callTimeout + 10*time.Second
 // or the API server is overloaded. It gives up once ctx ends, or after retryLimit.
 func withRetries(ctx context.Context, try func() error) error {
 	begun, pauses := time.Now(), backoff
-	err := try()
+	err := kube.OnceMoreIfUnauthorized(try)
 	for err != nil && isTemporary(err) && pauses.Steps > 1 && time.Since(begun) <= retryLimit {
 		select {
 		case <-ctx.Done():
 			return err
 		case <-time.After(pauses.Step()):
 		}
-		err = try()
+		err = kube.OnceMoreIfUnauthorized(try)
 	}
 	return err
 }
@@ -43,7 +43,11 @@ func poll(ctx context.Context, read func() (ended bool, err error)) error {
 	answered := time.Now()
 	for pause := first; ; pause = min(2*pause, longest) {
 		begun := time.Now()
-		ended, err := read()
+		ended := false
+		err := kube.OnceMoreIfUnauthorized(func() (err error) {
+			ended, err = read()
+			return err
+		})
 		switch {
 		case ended, err != nil && !isTemporary(err):
 			return err

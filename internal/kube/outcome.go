@@ -34,6 +34,17 @@ func IsOutcomeUnknown(err error) bool {
 // lacksCredentials reports whether a plugin of the kubeconfig returned none, for which client-go has no type.
 func lacksCredentials(err error) bool { return strings.Contains(err.Error(), "getting credentials: ") }
 
+// OnceMoreIfUnauthorized calls request, and once more if its credentials were refused: nothing is stored then, and the
+// client library has new ones from the kubeconfig's plugin or token file, if there are any, but does not repeat the
+// request.
+func OnceMoreIfUnauthorized(request func() error) error {
+	err := request()
+	if apierrors.IsUnauthorized(err) {
+		err = request()
+	}
+	return err
+}
+
 // IsTemporary reports whether the error of a request may go away by itself.
 func IsTemporary(err error) bool {
 	switch {

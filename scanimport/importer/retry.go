@@ -71,7 +71,7 @@ func Retry(ctx context.Context, request func(ctx context.Context) error) error {
 	denied := denialsIn(ctx)
 	for {
 		attempt, cancel := context.WithTimeout(ctx, requestTimeout)
-		err := request(attempt)
+		err := kube.OnceMoreIfUnauthorized(func() error { return request(attempt) })
 		cancel()
 		if err != nil && errors.Is(ctx.Err(), context.Canceled) { // the text of client-go asks to retry
 			return context.Cause(ctx)

@@ -182,6 +182,21 @@ func TestAFindingThatIsNotClosedGetsTheCurrentNameOfItsTool(t *testing.T) {
 	}
 }
 
+// The client library replaces a token that was refused, but does not repeat the request.
+func TestARequestThatIsUnauthorizedIsTriedOnceMore(t *testing.T) {
+	for reason, tc := range map[string]struct{ refused, tries int }{"another token": {1, 2}, "no other token": {9, 2}} {
+		expired, tries := apierrors.NewUnauthorized("expired"), 0
+		err := Retry(t.Context(), func(context.Context) error {
+			if tries++; tries <= tc.refused {
+				return expired
+			}
+			return nil
+		})
+		harness.Same(t, reason+": tries", tc.tries, tries)
+		harness.Same(t, reason+": it is refused", tc.refused > 1, errors.Is(err, expired))
+	}
+}
+
 // A webhook may have a passing fault of its own, often while the API server restarts.
 func TestADenialWithTheCodeOfAnOutageIsTriedAgain(t *testing.T) {
 	for _, tc := range []struct{ code, retryAfter, unreachable, denials int32 }{
