@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -106,7 +107,7 @@ func untilDone[T any](ctx context.Context, read func() (T, error)) (T, error) {
 
 func (o *sarifOptions) parseAll(names []string) ([]importer.File, error) {
 	var files []importer.File
-	var errs []error
+	names, errs := expand(names)
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
 			errs = append(errs, fmt.Errorf("%s is listed twice", name))
@@ -123,6 +124,22 @@ func (o *sarifOptions) parseAll(names []string) ([]importer.File, error) {
 		return nil, fmt.Errorf("nothing was imported: %w", errors.Join(errs...))
 	}
 	return files, nil
+}
+
+// expand replaces names with wildcards by those of the files that match: the shells of Windows do not.
+func expand(names []string) (files []string, errs []error) {
+	for _, name := range names {
+		if _, err := os.Stat(name); err == nil || !strings.ContainsAny(name, "*?") {
+			files = append(files, name)
+			continue
+		}
+		matches, _ := filepath.Glob(name) // a malformed pattern matches nothing
+		if len(matches) == 0 {
+			errs = append(errs, fmt.Errorf("%s is refused: no file matches", name))
+		}
+		files = append(files, matches...)
+	}
+	return files, errs
 }
 
 // parse reads one file; "-" is standard input.
