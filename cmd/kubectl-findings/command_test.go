@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/jsonpath"
 
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -52,6 +54,7 @@ func TestEveryAdviceNamesACommandOfTheSameCluster(t *testing.T) {
 	finding := builder.Finding("f-1").In("org-acme").Build()
 	for advice, text := range map[string]string{
 		"an operation":                  operation.whatNext(),
+		"what stays decided":            operation.listDecided(),
 		"a summary":                     string((&bulkSummary{Operation: "mute-1", undo: operation.undoing(), Done: []string{"f-1"}}).text()),
 		"an object that cannot be read": s.repair("Finding", "f-1", "org-acme"),
 		"a reason for all":              s.nextWithoutReason(need{kind: kindOperation}),
@@ -73,5 +76,24 @@ func TestEveryAdviceNamesACommandOfTheSameCluster(t *testing.T) {
 func TestWordsAreQuotedForTheSystem(t *testing.T) {
 	harness.Same(t, "a path of Windows", `"--kubeconfig=C:\Users\jo"`, quoted("windows", `--kubeconfig=C:\Users\jo`))
 	harness.Same(t, "plain", "--context=a", quoted("windows", "--context=a"))
+	harness.Same(t, "a JSONPath", `"jsonpath={.items[?(@.a=='b')]}"`, quoted("windows", "jsonpath={.items[?(@.a=='b')]}"))
 	harness.Same(t, "elsewhere", `'--kubeconfig=a\b'`, quoted("linux", `--kubeconfig=a\b`))
+}
+
+// cmd and PowerShell do not agree about a double quote within an argument.
+func TestTheFindingsOfAnOperationCanBeListedFromEveryShell(t *testing.T) {
+	advice := (&operating{session: &session{namespace: "org-acme"}, name: "mute-1"}).listDecided()
+	_, format, _ := strings.Cut(advice, "'jsonpath=")
+	format, _, _ = strings.Cut(format, "' -n org-acme")
+	format = strings.ReplaceAll(format, `'\''`, "'")
+	harness.Lacks(t, advice, format, `"`)
+	decided := func(name, by string) any {
+		return map[string]any{"metadata": map[string]any{"name": name}, "spec": map[string]any{"triage": map[string]any{"by": by}}}
+	}
+	names, printed := jsonpath.New("names"), bytes.Buffer{}
+	harness.Must(t, names.Parse(format))
+	harness.Must(t, names.Execute(&printed, map[string]any{"items": []any{
+		decided("f-1", "operation/mute-1"), decided("f-2", "operation/mute-2"), decided("f-3", "operation/mute-1"),
+	}}))
+	harness.Same(t, advice, "f-1\nf-3\n", printed.String())
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"time"
 
@@ -77,11 +78,18 @@ func (s *session) next(err error, n need) string {
 func (s *session) nextWithoutReason(n need) string {
 	next := "Give one with --reason, for example --reason " + string(v1alpha1.DecisionFalsePositive) + "."
 	if n.kind == kindOperation {
-		next += fmt.Sprintf(" It replaces the reason of findings that are muted already: to repeat their decisions with "+
-			"their own reasons, name them: %s ... -o name | xargs %s --mute",
-			s.command("findings", "list"), s.command("findings", "triage"))
+		next += " It replaces the reason of findings that are muted already: to repeat their decisions with " +
+			"their own reasons, name them: " + s.muteByName(runtime.GOOS)
 	}
 	return next
+}
+
+// muteByName returns the command that mutes findings by their names. Windows has no xargs.
+func (s *session) muteByName(system string) string {
+	if system == "windows" {
+		return s.command("findings", "triage", "NAME...", "--mute")
+	}
+	return s.command("findings", "list") + " ... -o name | xargs " + s.command("findings", "triage") + " --mute"
 }
 
 func (s *session) nextWhenForbidden(n need) string {

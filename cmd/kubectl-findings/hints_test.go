@@ -153,6 +153,7 @@ func TestAMissingReasonIsAskedForAsAFlag(t *testing.T) {
 	err = s.explain(refused, need{what: "triage findings", role: roleTriager, kind: kindOperation})
 	harness.ErrorContains(t, "an operation", err, advice+" It replaces the reason of findings that are muted already", "name them",
 		"kubectl findings list -n org-acme ... -o name | xargs kubectl findings triage -n org-acme --mute")
+	harness.Same(t, "on Windows", "kubectl findings triage NAME... --mute -n org-acme", s.muteByName("windows"))
 }
 
 func TestAnObjectThatCannotBeReadSaysHowToRepairIt(t *testing.T) {

@@ -385,8 +385,9 @@ func (w *operating) whatNext() string {
 
 // listDecided returns the line that describes how to list the findings that the operation has decided about.
 func (w *operating) listDecided() string {
-	return fmt.Sprintf(`List these findings with: %s -o jsonpath='{range .items[?(@.spec.triage.by=="%s")]}`+
-		`{.metadata.name}{"\n"}{end}'`, w.session.command("findings", "list"), rules.Author(w.name))
+	format := fmt.Sprintf(`jsonpath={range .items[?(@.spec.triage.by=='%s')]}{.metadata.name}{'\n'}{end}`,
+		rules.Author(w.name))
+	return "List these findings with: " + w.session.command("findings", "list", "-o", format)
 }
 
 // undoIt returns the line that describes how to undo the operation.
