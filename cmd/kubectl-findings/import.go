@@ -39,7 +39,7 @@ const importExample = `  # Import what gosec found in a project of the organizat
   # Preview what that would change
   kubectl findings import gosec.sarif --repository payments --project api -n org-acme --dry-run
 
-  # Straight from the scanner
+  # Straight from the scanner; in PowerShell before 7.4 use a file, because | changes non-ASCII characters
   semgrep scan --sarif | kubectl findings import - --repository payments --project api
 
   # The scanner reports under another name now
