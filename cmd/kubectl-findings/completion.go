@@ -23,8 +23,9 @@ const (
 const completionLong = `Print the completion script of a shell for the program kubectl-findings.
 
 For "kubectl findings ..." save the output of "completion kubectl" beside the plugin, as
-kubectl_complete-findings: kubectl's own completion then calls it. Names of findings, keys,
-repositories, projects and endpoints are completed too, if you may list them.`
+kubectl_complete-findings: kubectl's own completion then calls it. On Windows, write a file
+kubectl_complete-findings.cmd with the line "@kubectl-findings __complete %*" instead. Names of
+findings, keys, repositories, projects and endpoints are completed too, if you may list them.`
 
 const completionExample = `  # For "kubectl findings": beside the plugin, wherever that is
   target="$(dirname "$(command -v kubectl-findings)")/kubectl_complete-findings"
