@@ -95,6 +95,7 @@ query=commit=$(encode "$COMMIT")
 add() { [ -z "$2" ] || query="$query&$1=$(encode "$2")"; }
 add category "${FINDINGS_CATEGORY:-}"
 add formerly "${FINDINGS_FORMERLY:-}"
+add source_root "${SOURCE_ROOT:-}"
 if [ -n "$PULL_REQUEST" ]; then
   add pull_request "$PULL_REQUEST"
   add fail_on "${FAIL_ON:-}"

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -431,6 +432,31 @@ func TestTheScriptForCISaysWhatHappened(t *testing.T) {
 			}
 		}
 	}
+}
+
+// ESLint writes the folder of the machine into each path, which is another one for each branch in Jenkins.
+func TestTheScriptForCINamesTheSourceRoot(t *testing.T) {
+	o, j := newJob(t)
+	scan := func(folder string, line int, variables map[string]string) {
+		t.Helper()
+		var results []builder.Result
+		for i, file := range []string{"a.js", "b.js"} {
+			results = append(results, builder.Result{
+				Rule: "no-eval", Message: "eval can be harmful", Path: "file://" + folder + "/src/" + file, Line: line + 30*i,
+			})
+		}
+		j.write("results.sarif", builder.SARIF("ESLint", results...))
+		out, status := j.run("sh findings.sh", map[string]string{"SOURCE_ROOT": folder}, variables)
+		harness.Same(t, folder+": the exit status; it printed "+out, 0, status)
+	}
+	scan("/w/payments_main", 7, map[string]string{"COMMIT": mainCommit, "REF": "main"})
+	var paths []string
+	for _, finding := range o.everything() {
+		paths = append(paths, finding.Spec.Details.Place().FilePath)
+	}
+	slices.Sort(paths)
+	harness.Same(t, "the paths", []string{"src/a.js", "src/b.js"}, paths)
+	scan("/w/payments_PR-1", 9, map[string]string{"COMMIT": mergedHead, "PULL_REQUEST": "1", "FAIL_ON": "new"})
 }
 
 // The machine of a job that is cancelled may run jobs of others next.
