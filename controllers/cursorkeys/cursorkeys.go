@@ -65,7 +65,7 @@ func (m *Maker) Start(ctx context.Context) error {
 			backoff = first
 		} else if ctx.Err() == nil {
 			// The quota is checked first: if it is used up, the error does not tell whether the Secret exists.
-			m.log.Error(err, "The Secret of cursor keys could not be made; if it does not exist, the REST API's pods wait for it")
+			m.log.Error(err, "The Secret of cursor keys could not be made; without it, the REST API's pods wait for it")
 			next = backoff.Step()
 		}
 		select {
