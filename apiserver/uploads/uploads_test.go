@@ -2,10 +2,13 @@ package uploads
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -156,6 +159,84 @@ func TestImportsOfAnOrganizationListFindingsOneAfterAnother(t *testing.T) {
 		harness.Must(t, first.err)
 		harness.Must(t, other.err)
 		harness.Same(t, "uploads that wait in the end", 0.0, testutil.ToFloat64(s.metrics.waiting))
+	})
+}
+
+// storedLease returns a transport to a Lease, which is free at first.
+func storedLease() harness.RoundTripper {
+	var mu sync.Mutex
+	var lease []byte
+	encoding := "application/json"
+	return func(r *http.Request) (*http.Response, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.Method != http.MethodGet {
+			written, err := io.ReadAll(r.Body)
+			if err != nil {
+				return nil, err
+			}
+			lease, encoding = written, r.Header.Get("Content-Type")
+		} else if lease == nil {
+			lease = fmt.Appendf(nil, `{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+				"metadata": {"namespace": "org-acme", "name": %q, "resourceVersion": "1"}}`, path.Base(r.URL.Path))
+		}
+		recorder := httptest.NewRecorder()
+		recorder.Header().Set("Content-Type", encoding)
+		_, err := recorder.Write(lease)
+		return recorder.Result(), err
+	}
+}
+
+// Clients cannot read anything about an import before its Scans are recorded, and a project may have very many scans.
+func TestAnImportIsRecordedBeforeItReadsEarlierScans(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lease := storedLease()
+		s, err := New(Options{
+			Registerer: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
+			Config: &rest.Config{Host: "http://nowhere.invalid", Transport: harness.RoundTripper(
+				func(r *http.Request) (*http.Response, error) {
+					name := path.Base(r.URL.Path)
+					object := map[string]any{
+						"apiVersion": v1alpha1.GroupVersion.String(), "kind": "Scan", "metadata": map[string]any{"name": name},
+					}
+					switch {
+					case strings.Contains(r.URL.Path, "/leases/"):
+						return lease(r)
+					case name == "shop":
+						object["kind"] = "Repository"
+					case name == "web":
+						object["kind"] = "Project"
+						object["spec"] = map[string]any{"repositoryRef": map[string]any{"name": "shop"}}
+					case name == "findings":
+						object["kind"] = "FindingList"
+					case name == "scans":
+						time.Sleep(recordTimeout * 2 / 3)
+						object["kind"] = "ScanList"
+						if r.URL.Query().Get("continue") == "" {
+							object["metadata"] = map[string]any{"continue": "more"}
+						}
+					}
+					recorder := httptest.NewRecorder()
+					recorder.Header().Set("Content-Type", "application/json")
+					err := json.NewEncoder(recorder).Encode(object)
+					return recorder.Result(), err
+				})},
+		})
+		harness.Must(t, err)
+		j := &job{
+			Request: Request{
+				Identity:   auth.Identity{Organization: "acme", Namespace: "org-acme"},
+				Repository: "shop", Project: "web",
+			},
+			batches: []*importer.Batch{{Tool: "lint"}}, recorded: make(chan struct{}), done: make(chan struct{}),
+		}
+		begun := time.Now()
+		s.start(j, func() {})
+		<-j.done
+		harness.Must(t, j.err)
+		if took := time.Since(begun); took <= recordTimeout {
+			t.Errorf("the import took %s, which proves nothing", took)
+		}
 	})
 }
 

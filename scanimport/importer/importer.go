@@ -181,14 +181,20 @@ func holding(ctx context.Context, jobs []*job, do func(ctx context.Context) erro
 }
 
 // run performs the import from the first write to the last. It writes only Scans before every job has passed its
-// guards.
+// guards. The Scans of an upload come first: its client waits for them, and earlier scans may take long to read.
 func (im *Importer) run(ctx context.Context, jobs []*job, groups []*group) error {
-	if err := im.readHistory(ctx, groups); err != nil {
+	setStarts(jobs)
+	if im.options.Upload != nil {
+		if err := perform(ctx, jobs, im.begin); err != nil {
+			return err
+		}
+	}
+	if err := im.readHistory(ctx, jobs, groups); err != nil {
 		return err
 	}
-	steps := []step{im.guardAge, im.begin}
-	if im.options.Upload != nil {
-		steps = []step{im.begin, im.guardAge}
+	steps := []step{im.guardAge}
+	if im.options.Upload == nil {
+		steps = append(steps, im.begin)
 	}
 	if err := perform(ctx, jobs, steps...); err != nil {
 		return err
@@ -225,7 +231,8 @@ func (im *Importer) finish(ctx context.Context, j *job) error {
 
 // dryRun compares all jobs, even if an import would refuse them, and lists the changes. The error joins the refusals.
 func (im *Importer) dryRun(ctx context.Context, jobs []*job, groups []*group) error {
-	if err := im.readHistory(ctx, groups); err != nil {
+	setStarts(jobs)
+	if err := im.readHistory(ctx, jobs, groups); err != nil {
 		return err
 	}
 	var refusals []error
@@ -253,21 +260,29 @@ func (im *Importer) dryRun(ctx context.Context, jobs []*job, groups []*group) er
 	return errors.Join(refusals...)
 }
 
-// readHistory sets when the scans started, and reads the earlier ones. Unknown starts are set to the present, when the
-// import holds its Leases.
-func (im *Importer) readHistory(ctx context.Context, groups []*group) error {
+// readHistory reads the earlier scans.
+func (im *Importer) readHistory(ctx context.Context, jobs []*job, groups []*group) error {
 	for _, g := range groups {
 		scans, unreadable, err := im.scans(ctx, g.jobs[0])
 		if err != nil {
 			return err
 		}
+		for _, j := range jobs {
+			delete(scans, j.scan.scanID) // an upload has begun its own
+		}
 		for _, j := range g.jobs {
-			j.setStart()
 			j.scans = scans
 			j.summary.warnOf("scan", unreadable)
 		}
 	}
 	return nil
+}
+
+// setStarts sets when the scans started. Unknown starts are set to the present, when the import holds its Leases.
+func setStarts(jobs []*job) {
+	for _, j := range jobs {
+		j.setStart()
+	}
 }
 
 // setStart sets when the scan started.
