@@ -21,6 +21,14 @@ const (
 	BesideAnnotation = GroupName + "/beside"
 )
 
+// UncountedLabel on a Scan is why it does not count as a scan of the project: UncountedReview or UncountedRefused.
+// Imports do not read scans with it. Those that an earlier version recorded do not have it.
+const (
+	UncountedLabel   = GroupName + "/uncounted"
+	UncountedReview  = "review"
+	UncountedRefused = "refused"
+)
+
 // Labels on the Namespace of an Organization, by which admission policies know what its spec asks for.
 const (
 	// RequireReasonLabel is "true" with spec.triage.requireReason.

@@ -193,6 +193,18 @@ func (s *Scan) IsRefused() bool {
 	return s.Spec.Upload != nil && s.Spec.Lease == nil && s.Spec.Outcome == ScanFailed
 }
 
+// Uncounted returns the value of UncountedLabel for the scan; empty for a scan of the scan branch, which may not have
+// the label.
+func (s *Scan) Uncounted() string {
+	switch {
+	case s.IsOfReview():
+		return UncountedReview
+	case s.IsRefused():
+		return UncountedRefused
+	}
+	return ""
+}
+
 // WroteFindings reports whether the import got as far as writing findings.
 func (s *Scan) WroteFindings() bool { return s.Spec.Outcome == ScanSucceeded || s.Spec.Progress != nil }
 

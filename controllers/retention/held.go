@@ -38,7 +38,7 @@ const (
 // importer. Scans of pull requests and refused uploads belong to no series.
 func seriesOf(scan *v1alpha1.Scan) []string {
 	spec := &scan.Spec
-	if scan.IsOfReview() || scan.IsRefused() {
+	if scan.Uncounted() != "" {
 		return nil
 	}
 	// The tool may contain any character, so it is quoted; the analysis comes last.

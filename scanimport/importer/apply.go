@@ -25,6 +25,7 @@ type applied[S any] struct {
 type appliedMeta struct {
 	Name            string            `json:"name"`
 	Namespace       string            `json:"namespace"`
+	Labels          map[string]string `json:"labels,omitempty"`
 	Annotations     map[string]string `json:"annotations,omitempty"`
 	UID             types.UID         `json:"uid,omitempty"`
 	ResourceVersion string            `json:"resourceVersion,omitempty"`

@@ -156,8 +156,7 @@ func (t *toolComparison) read(ctx context.Context, c *Client) error {
 	}
 	batch := t.batches[0]
 	for _, tool := range batch.names() {
-		// Keep no page: most scans may be those of pull requests, which are large.
-		_, err := eachPage(ctx, c, t.base.Namespace, selector(tool), func(page []v1alpha1.Scan, _ bool) {
+		_, err := eachScan(ctx, c, t.base.Namespace, selector(tool), func(page []v1alpha1.Scan) {
 			t.past.add(slices.DeleteFunc(page, func(s v1alpha1.Scan) bool { return other(s.Spec.ProjectRef) }))
 		})
 		if err != nil {

@@ -58,7 +58,7 @@ type history map[string]pastScan
 // were refused before anything was imported.
 func (h history) add(scans []v1alpha1.Scan) {
 	for i := range scans {
-		if scans[i].IsOfReview() || scans[i].IsRefused() {
+		if scans[i].Uncounted() != "" {
 			continue
 		}
 		spec := &scans[i].Spec

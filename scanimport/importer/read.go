@@ -28,7 +28,8 @@ const (
 // do not affect the others. The objects are trimmed (kube.Trim).
 func List[T any](ctx context.Context, c *Client, namespace string,
 	selector fields.Selector) (objects []T, unreadable []string, err error) {
-	unreadable, err = eachPage(ctx, c, namespace, selector, func(page []T, first bool) {
+	options := metav1.ListOptions{FieldSelector: selector.String()}
+	unreadable, err = eachPage(ctx, c, namespace, options, func(page []T, first bool) {
 		if first {
 			objects = nil
 		}
@@ -41,10 +42,10 @@ func List[T any](ctx context.Context, c *Client, namespace string,
 }
 
 // eachPage lists like List, but passes on each page. If the list is restarted, it passes on a first page again.
-func eachPage[T any](ctx context.Context, c *Client, namespace string, selector fields.Selector,
+func eachPage[T any](ctx context.Context, c *Client, namespace string, options metav1.ListOptions,
 	do func(page []T, first bool)) (unreadable []string, err error) {
 	source := c.reader.In(namespace, kindOf[T]())
-	options := metav1.ListOptions{Limit: pageSize, FieldSelector: selector.String()}
+	options.Limit = pageSize
 	for expired := 0; ; {
 		var page []T
 		var odd []string
@@ -126,15 +127,21 @@ func (im *Importer) selector(project, tool string) fields.Selector {
 func (im *Importer) scans(ctx context.Context, j *job) (h history, unreadable []string, err error) {
 	h = history{}
 	for _, tool := range j.names() {
-		// Keep no page: most scans may be those of pull requests, which are large.
-		odd, err := eachPage(ctx, im.client, im.target.Namespace, im.selector(j.project, tool),
-			func(page []v1alpha1.Scan, _ bool) { h.add(page) })
+		odd, err := eachScan(ctx, im.client, im.target.Namespace, im.selector(j.project, tool), h.add)
 		if err != nil {
 			return nil, nil, fmt.Errorf("list the scans of project %s: %w", j.project, err)
 		}
 		unreadable = append(unreadable, odd...)
 	}
 	return h, unreadable, nil
+}
+
+// eachScan lists the scans without v1alpha1.UncountedLabel and passes on each page, some scans perhaps twice. Those of
+// pull requests are large and may be very many.
+func eachScan(ctx context.Context, c *Client, namespace string, selector fields.Selector,
+	do func(page []v1alpha1.Scan)) (unreadable []string, err error) {
+	options := metav1.ListOptions{FieldSelector: selector.String(), LabelSelector: "!" + v1alpha1.UncountedLabel}
+	return eachPage(ctx, c, namespace, options, func(page []v1alpha1.Scan, _ bool) { do(page) })
 }
 
 // listed holds the findings of a tool in a project, under all its names. Jobs share it, so it does not change.

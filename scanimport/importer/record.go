@@ -258,6 +258,9 @@ func (r *ScanRecord) write(ctx context.Context, uid types.UID, spec v1alpha1.Sca
 	if r.Importer != "" {
 		meta.Annotations = map[string]string{v1alpha1.ImporterAnnotation: r.Importer}
 	}
+	if why := (&v1alpha1.Scan{Spec: spec}).Uncounted(); why != "" {
+		meta.Labels = map[string]string{v1alpha1.UncountedLabel: why}
+	}
 	after, err := apply(ctx, r.Client, fieldManager(spec.Tool), "Scan", meta, spec)
 	if err == nil {
 		r.uid = after.UID

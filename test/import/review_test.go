@@ -2,10 +2,13 @@ package import_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
@@ -684,6 +687,41 @@ func TestNothingIsRecordedInARepositoryOrProjectThatIsDeletedMeanwhile(t *testin
 			harness.Same(t, "scans, reviews and reviewed commits that are left", []int{0, c.reviews, c.reviews}, []int{len(p.base().scans()), reviews, commits})
 		})
 	}
+}
+
+// A busy project has very many of them.
+func TestImportsAndReviewsReadNoScansOfPullRequestsAndRefusedUploads(t *testing.T) {
+	p := newPull(t)
+	record := &reviewimport.Record{Upload: v1alpha1.ScanUpload{ID: "u-" + p.Project, Scans: 1}, Project: p.Project}
+	p.imports(reviewimport.Options{Record: record}, commitA, document(stays))
+	refusing := importer.New(newClient(t, scanner), p.base().target(), importer.Options{Upload: &record.Upload})
+	harness.Must(t, refusing.Refuse(t.Context(), collect(t, importer.Choices{}, document(stays))[0], errors.New("no")))
+	var read []string
+	counting := through(t, scanner, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+		response, err := next.RoundTrip(r)
+		if err != nil || !strings.HasSuffix(r.URL.Path, "/scans") {
+			return response, err
+		}
+		body, err := io.ReadAll(response.Body)
+		list := v1alpha1.ScanList{}
+		if err = cmp.Or(err, json.Unmarshal(body, &list)); err != nil {
+			return nil, err
+		}
+		for _, scan := range list.Items {
+			read = append(read, scan.Name)
+		}
+		response.Body = io.NopCloser(bytes.NewReader(body))
+		return response, nil
+	})
+	summaries, err := importer.New(counting, p.base().target(), importer.Options{}).
+		Import(t.Context(), collect(t, importer.Choices{}, document(goes)))
+	harness.Must(t, err)
+	batches := collect(t, importer.Choices{Commit: commitB, Analysis: new(string)}, document(stays))
+	_, err = reviewimport.New(counting, p.PullRequest, reviewimport.Options{}).
+		Import(t.Context(), &reviewimport.Commit{SHA: commitB}, batches)
+	harness.Must(t, err)
+	harness.Same(t, "scans", 3, len(p.base().scans()))
+	harness.Same(t, "those that were read", []string{summaries[0].Scan}, read)
 }
 
 // One that somebody deletes by itself is recorded again.
