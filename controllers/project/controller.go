@@ -21,8 +21,11 @@ import (
 // Reconciler reconciles Projects.
 type Reconciler struct {
 	reconcile.Base
-	// findings by project.
+	// findings and scans by project.
 	findings *tally.Tally
+	scans    *tally.Tally
+	// latest holds the last scans by project.
+	latest *scans.Latest
 }
 
 // SetupWithManager adds the controller of Projects to the manager.
@@ -30,9 +33,11 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	r := &Reconciler{
 		Base:     reconcile.NewBase(mgr),
 		findings: tally.New(everyFinding),
+		scans:    tally.New(everyScan),
+		latest:   scans.NewLatest(mgr.GetClient(), "project.scans", projectOfScan),
 	}
 	if err := errors.Join(
-		index.AddReference(ctx, mgr, &v1alpha1.Scan{}, index.Project, projectOfScan),
+		r.latest.Index(ctx, mgr),
 		index.AddReference(ctx, mgr, &v1alpha1.Project{}, index.Repository, repositoryOfProject),
 	); err != nil {
 		return err
@@ -40,8 +45,8 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Project{}, builder.WithPredicates(worthReconciling)).
 		Watches(&v1alpha1.Finding{}, r.findings.Handler()).
-		Watches(&v1alpha1.Scan{}, watch.EnqueueDeletedLater(watch.Reference(projectOfScan)),
-			builder.WithPredicates(scans.CountsOtherwise)).
+		Watches(&v1alpha1.Scan{}, r.scans.Handler()).
+		Watches(&v1alpha1.Scan{}, r.latest.Handler(), builder.WithPredicates(scans.CountsOtherwise)).
 		Watches(&v1alpha1.Repository{}, watch.EnqueueIndexed(r.Client, &v1alpha1.ProjectList{}, index.Repository),
 			builder.WithPredicates(watch.NewSinceStart, watch.CreatedOrDeleted)).
 		WithOptions(options).

@@ -26,6 +26,12 @@ func everyFinding(object client.Object) tally.Share {
 	return tally.ShareOf(finding, finding.Spec.ProjectRef.Name, class)
 }
 
+// everyScan counts a scan for its project.
+func everyScan(object client.Object) tally.Share {
+	scan := object.(*v1alpha1.Scan)
+	return tally.ShareOf(scan, projectOfScan(scan), "")
+}
+
 func projectOfScan(scan *v1alpha1.Scan) v1alpha1.ResourceName { return scan.Spec.ProjectRef.Name }
 
 func repositoryOfProject(project *v1alpha1.Project) v1alpha1.ResourceName {

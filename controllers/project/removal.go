@@ -9,17 +9,13 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 	"github.com/appsec-dev/findings-operator/controllers/internal/removal"
-	"github.com/appsec-dev/findings-operator/controllers/internal/scans"
 )
 
 // observeRemoval records how many objects are left to be removed, and the count of findings with them. Both stay
 // unchanged if little has changed.
 func (r *Reconciler) observeRemoval(ctx context.Context, s *scope) error {
-	known, err := scans.Of(ctx, r.Client, s.Object, index.Project)
-	if err != nil {
-		return err
-	}
-	left := int(r.findings.Total(client.ObjectKeyFromObject(s.Object))) + len(known)
+	key := client.ObjectKeyFromObject(s.Object)
+	left := int(r.findings.Total(key)) + int(r.scans.Total(key))
 	if !removal.Observe(&s.Status.Removal, left, s.Now) {
 		return nil
 	}

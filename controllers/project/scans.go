@@ -5,24 +5,22 @@ import (
 	"context"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/controllers/internal/index"
-	"github.com/appsec-dev/findings-operator/controllers/internal/scans"
 )
 
 // observeScans records the last scan and the last successful one. Scans are retired, so recorded
 // values stay if no scan is left to replace them. Retention removes no running scan: if the recorded one is gone,
 // somebody has deleted it.
 func (r *Reconciler) observeScans(ctx context.Context, s *scope) error {
-	known, err := scans.OfBranch(ctx, r.Client, s.Object, index.Project)
+	started, succeeded, err := r.latest.Of(ctx, s.Object)
 	if err != nil {
 		return err
 	}
-	last, before := asLastScan(scans.LastStarted(known)), s.Status.LastScan
+	last, before := asLastScan(started), s.Status.LastScan
 	if last != nil || before != nil && before.Status == v1alpha1.ScanPhaseRunning {
 		s.Status.LastScan = last
 	}
-	if at := scans.LastSuccess(known); at != nil {
-		s.Status.LastScannedAt = at
+	if succeeded != nil {
+		s.Status.LastScannedAt = succeeded.Spec.CompletedAt.DeepCopy()
 	}
 	return nil
 }

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/controllers/internal/scans"
 	"github.com/appsec-dev/findings-operator/controllers/internal/tally"
@@ -20,10 +19,13 @@ import (
 // Reconciler reconciles Repositories.
 type Reconciler struct {
 	reconcile.Base
-	// findings, projects and reviews by repository.
+	// findings, projects, scans and reviews by repository.
 	findings *tally.Tally
 	projects *tally.Tally
+	scans    *tally.Tally
 	reviews  *tally.Tally
+	// latest holds the last scans by repository.
+	latest *scans.Latest
 }
 
 // SetupWithManager adds the controller of Repositories to the manager.
@@ -32,16 +34,18 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 		Base:     reconcile.NewBase(mgr),
 		findings: tally.New(everyFinding),
 		projects: tally.New(everyProject),
+		scans:    tally.New(everyScan),
 		reviews:  tally.New(everyReview),
+		latest:   scans.NewLatest(mgr.GetClient(), "repository.scans", repositoryOfScan),
 	}
-	if err := index.AddReference(ctx, mgr, &v1alpha1.Scan{}, index.Repository, repositoryOfScan); err != nil {
+	if err := r.latest.Index(ctx, mgr); err != nil {
 		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Repository{}, builder.WithPredicates(watch.SpecOr(watch.FinalizersChanged))).
 		Watches(&v1alpha1.Finding{}, r.findings.Handler()).
-		Watches(&v1alpha1.Scan{}, watch.EnqueueDeletedLater(watch.Reference(repositoryOfScan)),
-			builder.WithPredicates(scans.CountsOtherwise)).
+		Watches(&v1alpha1.Scan{}, r.scans.Handler()).
+		Watches(&v1alpha1.Scan{}, r.latest.Handler(), builder.WithPredicates(scans.CountsOtherwise)).
 		Watches(&v1alpha1.Project{}, r.projects.Handler()).
 		Watches(&v1alpha1.Review{}, r.reviews.Handler()).
 		WithOptions(options).

@@ -27,6 +27,12 @@ func everyProject(object client.Object) tally.Share {
 	return tally.ShareOf(object, object.(*v1alpha1.Project).Spec.RepositoryRef.Name, "")
 }
 
+// everyScan counts a scan for its repository.
+func everyScan(object client.Object) tally.Share {
+	scan := object.(*v1alpha1.Scan)
+	return tally.ShareOf(scan, repositoryOfScan(scan), "")
+}
+
 // everyReview counts a review for its repository.
 func everyReview(object client.Object) tally.Share {
 	return tally.ShareOf(object, object.(*v1alpha1.Review).Spec.RepositoryRef.Name, "")

@@ -9,18 +9,16 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 	"github.com/appsec-dev/findings-operator/controllers/internal/removal"
-	"github.com/appsec-dev/findings-operator/controllers/internal/scans"
+	"github.com/appsec-dev/findings-operator/controllers/internal/tally"
 )
 
 // observeRemoval records how many objects are left to be removed, and the counts with them. Both stay unchanged if
 // little has changed.
 func (r *Reconciler) observeRemoval(ctx context.Context, s *scope) error {
-	known, err := scans.Of(ctx, r.Client, s.Object, index.Repository)
-	if err != nil {
-		return err
+	key, left := client.ObjectKeyFromObject(s.Object), 0
+	for _, children := range []*tally.Tally{r.projects, r.findings, r.scans, r.reviews} {
+		left += int(children.Total(key))
 	}
-	key := client.ObjectKeyFromObject(s.Object)
-	left := int(r.projects.Total(key)) + int(r.findings.Total(key)) + int(r.reviews.Total(key)) + len(known)
 	if !removal.Observe(&s.Status.Removal, left, s.Now) {
 		return nil
 	}

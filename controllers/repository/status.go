@@ -7,8 +7,6 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
-	"github.com/appsec-dev/findings-operator/controllers/internal/index"
-	"github.com/appsec-dev/findings-operator/controllers/internal/scans"
 )
 
 // observeSpec records when the spec last changed.
@@ -33,14 +31,11 @@ func (r *Reconciler) observeCounts(_ context.Context, s *scope) error {
 // observeScans records when a scan last succeeded. Scans are retired, so a recorded time stays if
 // no scan is left to replace it.
 func (r *Reconciler) observeScans(ctx context.Context, s *scope) error {
-	known, err := scans.OfBranch(ctx, r.Client, s.Object, index.Repository)
-	if err != nil {
-		return err
+	_, succeeded, err := r.latest.Of(ctx, s.Object)
+	if succeeded != nil {
+		s.Status.LastScannedAt = succeeded.Spec.CompletedAt.DeepCopy()
 	}
-	if at := scans.LastSuccess(known); at != nil {
-		s.Status.LastScannedAt = at
-	}
-	return nil
+	return err
 }
 
 // judge records Ready: a repository has no references that could be missing.

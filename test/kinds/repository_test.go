@@ -1,13 +1,16 @@
 package kinds
 
 import (
+	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/project"
@@ -52,6 +55,39 @@ func TestARepositoryCountsItsOpenFindingsByCategory(t *testing.T) {
 
 	env.Patch(t, moves, `{"spec":{"category":"Secret"}}`)
 	counted(v1alpha1.RepositoryCounts{Findings: 5, Code: 1, Package: 1, Secret: 2})
+}
+
+// An import changes thousands of findings, and a project may have a hundred thousand scans.
+func TestAChangeOfAFindingReadsNoScans(t *testing.T) {
+	ns := env.Namespace(t)
+	var read atomic.Int32
+	counting := interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+		err := c.List(ctx, list, options...)
+		if scans, are := list.(*v1alpha1.ScanList); are {
+			for _, scan := range scans.Items {
+				if scan.Namespace == ns {
+					read.Add(1)
+				}
+			}
+		}
+		return err
+	}}
+	repo, proj := builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build()
+	env.Create(t, repo, proj,
+		builder.Scan("s-1", noon).In(ns).Ended(noon.Add(time.Minute), v1alpha1.ScanSucceeded).Build(),
+		builder.Scan("s-2", noon).In(ns).OfPullRequest("r-1", 7).Ended(noon.Add(time.Hour), v1alpha1.ScanSucceeded).Build())
+	controllertest.Start(t, env, controllertest.Intercept(repository.SetupWithManager, counting),
+		controllertest.Intercept(project.SetupWithManager, counting))
+	for n := range int32(2) {
+		harness.Eventually(t, func(g Gomega) {
+			ofRepository, ofProject := testenv.Get(t, g, env, repo).Status, testenv.Get(t, g, env, proj).Status
+			g.Expect(ofRepository.LastScannedAt).NotTo(BeNil())
+			g.Expect(ofProject.LastScannedAt).NotTo(BeNil())
+			g.Expect([]int32{ofRepository.Counts.Findings, ofProject.FindingsCount}).To(Equal([]int32{n, n}))
+		})
+		harness.Same(t, fmt.Sprintf("scans that were read with %d findings: that of the branch, for repository and project", n), int32(2), read.Load())
+		env.Create(t, builder.Finding(fmt.Sprint("f-", n)).In(ns).Build())
+	}
 }
 
 // Deleting a repository deletes its projects and reviews, and these what they have. While another finalizer holds a

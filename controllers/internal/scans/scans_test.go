@@ -89,7 +89,7 @@ func TestLastSuccess(t *testing.T) {
 	}
 	for _, c := range cases {
 		got := scans.LastSuccess(c.scans)
-		if (got == nil) != (c.want == nil) || got != nil && !got.Equal(new(v1alpha1.NewTime(noon.Add(*c.want)))) {
+		if (got == nil) != (c.want == nil) || got != nil && !got.Spec.CompletedAt.Equal(new(v1alpha1.NewTime(noon.Add(*c.want)))) {
 			t.Errorf("%s: got %v", c.reason, got)
 		}
 	}
@@ -116,8 +116,8 @@ func TestWhatIsNotLastTellsNothing(t *testing.T) {
 		}
 		learn := func(list []v1alpha1.Scan) knowledge {
 			k := knowledge{lastStarted: scans.LastStarted(list).Name}
-			if at := scans.LastSuccess(list); at != nil {
-				k.succeeded = at.Time
+			if last := scans.LastSuccess(list); last != nil {
+				k.succeeded = last.Spec.CompletedAt.Time
 			}
 			for _, s := range list { // as the importer does
 				if s.Spec.Outcome == v1alpha1.ScanSucceeded && s.Began().After(k.lastToPass) {
