@@ -132,6 +132,7 @@ func evidenceOf(spec *v1alpha1.FindingSpec, constant map[string]bool) recognitio
 	at := spec.Details.Place()
 	e := recognition.Evidence{
 		Rule: spec.RuleID, Path: at.FilePath, Line: at.LineNumber, Fingerprint: bestOf(spec, constant),
+		Suppressed: spec.Suppression != nil,
 	}
 	if v := spec.Vulnerability; v != nil {
 		e.Vulnerability, e.IDs = v.ID, strings.Join(ownIDs(v), "\n")

@@ -248,6 +248,7 @@ func TestDecisionsStayWithTheirFindings(t *testing.T) {
 				t.Parallel()
 				doc := readDocument(t, path)
 				row := mutateEach(t, doc)
+				moveBesideSuppressed(t, doc)
 				mu.Lock()
 				defer mu.Unlock()
 				table[name], tools[name] = row, toolOf(doc)
@@ -276,6 +277,25 @@ func mutateEach(t *testing.T, doc object) map[string]outcome {
 		}
 	}
 	return row
+}
+
+// moving names mutations that only move results.
+var moving = []string{"file renamed", "file moved", "another root"}
+
+// moveBesideSuppressed suppresses every second result of a document before its first import. These results have no
+// finding, and no effect on the others when all move.
+func moveBesideSuppressed(t *testing.T, doc object) {
+	t.Helper()
+	suppress(doc)
+	known, before := decidedAbout(t, doc)
+	for _, change := range mutations {
+		if !slices.Contains(moving, change.name) {
+			continue
+		}
+		if out := mutate(t, doc, known, before, change); out.kept < out.all || out.wrong > 0 {
+			t.Errorf("%s, beside suppressed results: kept %d of %d, %d on another problem without a mark; lost %v", change.name, out.kept, out.all, out.wrong, out.lost)
+		}
+	}
 }
 
 // overall returns the share of decisions kept, averaged over files and mutations.
@@ -405,5 +425,6 @@ func TestDecisionsStayInMadeDocuments(t *testing.T) {
 				t.Errorf("%s, %s: kept %d of %d, %d on another problem without a mark; lost %v", name, change.name, out.kept, out.all, out.wrong, out.lost)
 			}
 		}
+		moveBesideSuppressed(t, doc)
 	}
 }

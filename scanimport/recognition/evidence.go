@@ -34,6 +34,9 @@ type Evidence struct {
 	// Masked is set instead of Snippet if the tool masks a secret in the code. Other secrets may have the same masked
 	// code. So equal code confirms nothing, and only decides among several at one place; different code raises a doubt.
 	Masked string
+	// Suppressed in the source. It confirms nothing, and only decides where all else fits equally well: a result that was
+	// suppressed when it was first reported has no finding.
+	Suppressed bool
 }
 
 // Code returns what identifies the code at the location, masked or not.
@@ -85,7 +88,18 @@ func (e *Evidence) compare(o *Evidence) int {
 		cmp.Compare(e.Rule, o.Rule), cmp.Compare(e.Resource, o.Resource), cmp.Compare(e.PURL, o.PURL),
 		cmp.Compare(e.Package, o.Package), cmp.Compare(e.Fingerprint, o.Fingerprint), cmp.Compare(e.Path, o.Path),
 		cmp.Compare(e.Vulnerability, o.Vulnerability), cmp.Compare(e.Aliases, o.Aliases),
-		cmp.Compare(e.IDs, o.IDs), cmp.Compare(e.Masked, o.Masked))
+		cmp.Compare(e.IDs, o.IDs), cmp.Compare(e.Masked, o.Masked),
+		falseFirst(e.Suppressed, o.Suppressed))
+}
+
+func falseFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
 
 // key returns the part of the evidence that a rung compares. ok is false if that is unknown.
@@ -100,10 +114,10 @@ func unplaced(e *Evidence) Evidence {
 	return part
 }
 
-// placed returns everything that confirms a pair: all but the ids and masked code.
+// placed returns everything that confirms a pair: all but the ids, masked code and the suppression.
 func placed(e *Evidence) Evidence {
 	part := *e
-	part.IDs, part.Masked = "", ""
+	part.IDs, part.Masked, part.Suppressed = "", "", false
 	return part
 }
 

@@ -1,6 +1,7 @@
 package recognition
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -8,7 +9,8 @@ import (
 )
 
 // fileMoved pairs the results of a new file with the findings of a missing one, if all of them agree in rule, line,
-// message and code, and none is about another package: first if none is about another resource either. A resource may
+// message and code, and none is about another package: first if none is about another resource either. Suppressed
+// results may be left over, because one that was suppressed when it was first reported has no finding. A resource may
 // be named after its file and renamed with it, so pairs with another one are in doubt. If several files agree with
 // several others, the most frequent rename decides: a root, a folder, a prefix.
 func fileMoved(m *matcher) {
@@ -47,8 +49,9 @@ func (m *matcher) reportedElsewhere() func(k *Evidence, path string) bool {
 
 // filesMoved pairs files of which no result and its finding are apart.
 func (m *matcher) filesMoved(apart func(r, k *Evidence) bool) {
-	filesApart := func(from, to *file) bool { return m.anyPair(from, to, apart) }
-	candidates := possibleMoves(m.goneFiles(), m.newFiles(), filesApart)
+	gone, come := m.goneFiles(), m.newFiles()
+	m.leaveOutSuppressed(come, gone)
+	candidates := possibleMoves(gone, come, func(c *move) bool { return m.anyPair(c, apart) })
 	renames := m.renamesMade()
 	for _, c := range candidates {
 		renames[c.by]++
@@ -89,7 +92,7 @@ const maxMoves = 16
 // possibleMoves returns the possible moves of files, the smallest groups of similar files first. If there are too many
 // pairs to compare all, only files at the same position in path order are compared: changing a root, a folder or a
 // prefix keeps the order. apart reports whether two files with the same signature cannot be the same file.
-func possibleMoves(gone, come map[string][]*file, apart func(from, to *file) bool) []*move {
+func possibleMoves(gone, come map[string][]*file, apart func(*move) bool) []*move {
 	left := maxPairs
 	signatures := slices.Sorted(maps.Keys(come))
 	for signature, files := range gone {
@@ -98,11 +101,11 @@ func possibleMoves(gone, come map[string][]*file, apart func(from, to *file) boo
 	each := func(signature string) int { return len(come[signature]) * len(gone[signature]) }
 	slices.SortStableFunc(signatures, func(a, b string) int { return each(a) - each(b) })
 	var out []*move
-	add := func(from, to *file) {
-		if apart(from, to) {
+	add := func(from, to *file, alone bool) {
+		c := &move{from: from, to: to, by: renamed(from.path, to.path), alone: alone}
+		if apart(c) {
 			return
 		}
-		c := &move{from: from, to: to, by: renamed(from.path, to.path)}
 		from.moves, to.moves = append(from.moves, c), append(to.moves, c)
 		out = append(out, c)
 	}
@@ -110,19 +113,18 @@ func possibleMoves(gone, come map[string][]*file, apart func(from, to *file) boo
 		tos, froms := come[signature], gone[signature]
 		if left -= each(signature); left < 0 {
 			for i := range min(len(tos), len(froms)) {
-				add(froms[i], tos[i])
+				add(froms[i], tos[i], false)
 			}
 			continue
 		}
-		first := len(out)
 		for _, to := range tos {
 			for _, from := range froms {
-				add(from, to)
+				add(from, to, true)
 			}
 		}
-		for _, c := range out[first:] {
-			c.alone = len(c.from.moves) == 1 && len(c.to.moves) == 1
-		}
+	}
+	for _, c := range out {
+		c.alone = c.alone && len(c.from.moves) == 1 && len(c.to.moves) == 1
 	}
 	return out
 }
@@ -134,6 +136,14 @@ type move struct {
 	// votes counts the moves with the same rename; alone reports that neither file has another one.
 	votes int
 	alone bool
+}
+
+// results returns those of the new file that agree with the findings of the old one, in the same order.
+func (c *move) results() []int {
+	if part, ok := c.to.parts[c.from.signature]; ok {
+		return part
+	}
+	return c.to.indexes
 }
 
 // rivalled reports whether another move of one of the two files is as likely.
@@ -176,7 +186,11 @@ func renamed(from, to string) rename {
 type file struct {
 	path    string
 	indexes []int
-	paired  bool
+	// signature is equal for files that agree in what fileMoved compares. parts holds further ones of a new file, each with
+	// the results that have it: all but some suppressed ones.
+	signature string
+	parts     map[string][]int
+	paired    bool
 	// held reports that an import added the file's findings before it was cut off: it competes with other files, but is
 	// not itself the new path of one.
 	held  bool
@@ -231,20 +245,95 @@ func bySignature(files map[string]*file, without map[string]bool, of func(int) *
 		}
 		f := files[path]
 		slices.SortStableFunc(f.indexes, func(a, b int) int { return of(a).compare(of(b)) })
-		var b strings.Builder
-		for _, i := range f.indexes {
-			e := of(i)
-			fmt.Fprintf(&b, "%q %d %q %q %q\n", e.Rule, e.Line, e.Message, e.Snippet, e.Version)
-		}
-		out[b.String()] = append(out[b.String()], f)
+		f.signature = signatureOf(f.indexes, of)
+		out[f.signature] = append(out[f.signature], f)
 	}
 	return out
 }
 
-// anyPair reports whether any pair of two files with one signature is apart.
-func (m *matcher) anyPair(from, to *file, apart func(r, k *Evidence) bool) bool {
-	for i := range from.indexes {
-		if apart(&m.Results[to.indexes[i]], &m.Known[from.indexes[i]].Evidence) {
+func signatureOf(indexes []int, of func(int) *Evidence) string {
+	var b strings.Builder
+	for _, i := range indexes {
+		e := of(i)
+		fmt.Fprintf(&b, "%q %d %q %q %q\n", e.Rule, e.Line, e.Message, e.Snippet, e.Version)
+	}
+	return b.String()
+}
+
+// leaveOutSuppressed adds new files to the signatures that they have without suppressed results that had no finding:
+// all unsuppressed results agree with the unsuppressed findings of a missing file, and its suppressed findings, also in
+// the column, with suppressed results.
+func (m *matcher) leaveOutSuppressed(come, gone map[string][]*file) {
+	if !slices.ContainsFunc(m.Results, func(r Evidence) bool { return r.Suppressed }) {
+		return
+	}
+	missing := byUnsuppressed(gone, m.finding)
+	for signature, files := range byUnsuppressed(come, m.result) {
+		if len(files)*len(missing[signature]) > maxPairs {
+			continue
+		}
+		for _, to := range files {
+			for _, from := range missing[signature] {
+				part := m.explained(to, from)
+				if len(part) == 0 || len(part) == len(to.indexes) || to.parts[from.signature] != nil {
+					continue
+				}
+				if to.parts == nil {
+					to.parts = map[string][]int{}
+				}
+				to.parts[from.signature] = part
+				come[from.signature] = append(come[from.signature], to)
+			}
+		}
+	}
+	for _, files := range come {
+		slices.SortFunc(files, func(a, b *file) int { return cmp.Compare(a.path, b.path) })
+	}
+}
+
+// byUnsuppressed returns the files by the signature that they have without anything suppressed.
+func byUnsuppressed(files map[string][]*file, of func(int) *Evidence) map[string][]*file {
+	out := map[string][]*file{}
+	for _, list := range files {
+		for _, f := range list {
+			signature := signatureOf(without(f.indexes, func(i int) bool { return of(i).Suppressed }), of)
+			out[signature] = append(out[signature], f)
+		}
+	}
+	return out
+}
+
+// explained returns the results of a new file without the suppressed ones that no suppressed finding of a missing file
+// explains; nil if one of these findings explains none.
+func (m *matcher) explained(to, from *file) []int {
+	partOf := func(e *Evidence) Evidence {
+		return Evidence{
+			Rule: e.Rule, Line: e.Line, Column: e.Column, Message: e.Message, Snippet: e.Snippet, Version: e.Version,
+		}
+	}
+	known := map[Evidence]int{}
+	for _, k := range from.indexes {
+		if e := m.finding(k); e.Suppressed {
+			known[partOf(e)]++
+		}
+	}
+	part := without(to.indexes, func(r int) bool {
+		e := m.result(r)
+		if e.Suppressed {
+			known[partOf(e)]--
+		}
+		return e.Suppressed && known[partOf(e)] < 0
+	})
+	if len(part) != len(from.indexes) {
+		return nil
+	}
+	return part
+}
+
+// anyPair reports whether any pair of the move is apart.
+func (m *matcher) anyPair(c *move, apart func(r, k *Evidence) bool) bool {
+	for i, result := range c.results() {
+		if apart(m.result(result), m.finding(c.from.indexes[i])) {
 			return true
 		}
 	}
@@ -252,7 +341,7 @@ func (m *matcher) anyPair(from, to *file, apart func(r, k *Evidence) bool) bool 
 }
 
 func (m *matcher) pairFiles(c *move) {
-	for i, result := range c.to.indexes {
+	for i, result := range c.results() {
 		known, doubt := c.from.indexes[i], Doubt("")
 		if otherSubject(&m.Results[result], &m.Known[known].Evidence) {
 			doubt = DoubtFile

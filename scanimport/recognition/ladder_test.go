@@ -31,6 +31,7 @@ func in(s string) func(*Evidence)      { return func(e *Evidence) { e.Resource =
 func of(s string) func(*Evidence)      { return func(e *Evidence) { e.Package = s } }
 func purl(s string) func(*Evidence)    { return func(e *Evidence) { e.PURL = s } }
 func column(n int32) func(*Evidence)   { return func(e *Evidence) { e.Column = n } }
+func suppressed(e *Evidence)           { e.Suppressed = true }
 func pkg(name, version string) func(*Evidence) {
 	return func(e *Evidence) { e.Vulnerability, e.Package, e.Version = "CVE-1", name, version }
 }
@@ -100,6 +101,30 @@ var cases = map[string]one{
 	"file renamed": {"no code, but rule, line and message of all results agree", File,
 		open(ev("R", "a", 5, message("m")), ev("S", "a", 9, message("n"))),
 		[]Evidence{ev("S", "b", 9, message("n")), ev("R", "b", 5, message("m"))}, nil, []int{1, 0}, 0},
+	"file with suppressed results renamed": {"those without a finding were suppressed from the beginning", "",
+		open(ev("R", "a", 5, message("m")), ev("R", "a", 7, message("m"), suppressed), ev("S", "a", 20, message("n"))),
+		[]Evidence{ev("R", "b", 5, message("m")), ev("R", "b", 7, message("m"), suppressed), ev("R", "b", 9, message("m"), suppressed),
+			ev("S", "b", 20, message("n"))}, nil, []int{0, 1, -1, 2}, 0},
+	"file renamed, and suppressed at the same time": {"all its results agree", "",
+		open(ev("R", "a", 5, message("m")), ev("S", "a", 20, message("n"))),
+		[]Evidence{ev("R", "b", 5, message("m"), suppressed), ev("S", "b", 20, message("n"))}, nil, []int{0, 1}, 0},
+	"file renamed, and one suppressed before is gone": {"it is another file", "",
+		open(ev("R", "a", 5, message("m")), ev("S", "a", 20, message("n"), suppressed)),
+		[]Evidence{ev("R", "b", 5, message("m")), ev("R", "b", 9, message("m"), suppressed)}, nil, []int{-1, -1}, 0},
+	"file renamed, and another is like it without its suppressed result": {"it may be either", "",
+		open(ev("R", "a", 5, message("m"))),
+		[]Evidence{ev("R", "b", 5, message("m")), ev("R", "c", 5, message("m")), ev("S", "c", 9, message("m"), suppressed)},
+		nil, []int{-1, -1, -1}, 0},
+	"folder renamed, with suppressed results in some of its files": {"the names of the files tell which is which", "",
+		open(ev("R", "a/x", 5, message("m")), ev("R", "a/y", 5, message("m")), ev("R", "a/z", 7, message("m"))),
+		[]Evidence{ev("R", "b/y", 5, message("m")), ev("R", "b/x", 5, message("m")), ev("S", "b/x", 9, message("m"), suppressed),
+			ev("R", "b/z", 7, message("m"))}, nil, []int{1, 0, -1, 2}, 0},
+	"moved, and suppressed code like it is in the new file": {"it was suppressed in the old file too", "",
+		open(ev("R", "a", 5, code("x"), message("m"))),
+		[]Evidence{ev("R", "b", 9, code("x"), message("m")), ev("R", "b", 50, code("x"), message("m"), suppressed)}, nil, []int{0, -1}, 1},
+	"suppressed and moved, and code like it comes unsuppressed": {"the suppressed one was suppressed before", "",
+		open(ev("R", "a", 5, code("x"), message("m"), suppressed)),
+		[]Evidence{ev("R", "b", 5, code("x"), message("m")), ev("R", "b", 50, code("x"), message("m"), suppressed)}, nil, []int{-1, 0}, 1},
 	"file of another resource": {"the first was deleted with its problems, or a module is named after its file", File,
 		open(ev("R", "a", 1, in("s3.a"), message("m")), ev("S", "a", 1, in("s3.a"), message("n"))),
 		[]Evidence{ev("R", "b", 1, in("s3.b"), message("m")), ev("S", "b", 1, in("s3.b"), message("n"))}, nil, []int{0, 1}, 2},
@@ -537,7 +562,7 @@ func evidenceGen() *rapid.Generator[Evidence] {
 			PURL: pick(t, "purl", "", "", "pkg:p", "pkg:q"), Package: pick(t, "package", "", "", "p", "q"),
 			Version: pick(t, "version", "", "1", "2"), Resource: pick(t, "resource", "", "", "r"),
 			Snippet: pick(t, "snippet", "", "", "x", "y"), Message: pick(t, "message", "m", "n"),
-			Masked: pick(t, "masked", "", "", "x", "y"),
+			Masked: pick(t, "masked", "", "", "x", "y"), Suppressed: rapid.Bool().Draw(t, "suppressed"),
 		}
 	})
 }
@@ -752,7 +777,7 @@ func TestManyFilesAlikeThatMovedAreRecognised(t *testing.T) {
 		}
 	}
 	m := newMatcher(Scan{Results: after, Known: open(before...)})
-	if moves := len(possibleMoves(m.goneFiles(), m.newFiles(), func(_, _ *file) bool { return false })); moves > maxPairs+2*maxMoves*kinds*files {
+	if moves := len(possibleMoves(m.goneFiles(), m.newFiles(), func(*move) bool { return false })); moves > maxPairs+2*maxMoves*kinds*files {
 		t.Errorf("%d moves of %d files are looked at", moves, kinds*files)
 	}
 	for _, p := range Recognise(Scan{Results: after, Known: open(before...)}) {

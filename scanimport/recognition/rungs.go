@@ -109,13 +109,14 @@ func here(keys ...key) func(*matcher) {
 }
 
 // elsewhere pairs results and findings of different files that agree in strong evidence, if it is unique among all
-// results and unique among all open findings, or else among the closed ones.
+// results and unique among all open findings, or else among the closed ones. Suppressed results and the others are
+// counted apart: those like the finding come first.
 func elsewhere(keys ...key) func(*matcher) {
 	return func(m *matcher) {
 		for _, k := range keys {
-			reported, open, closed := tally{}, tally{}, tally{}
+			reported, open, closed := map[bool]tally{false: {}, true: {}}, tally{}, tally{}
 			for i := range m.Results {
-				reported.add(k, &m.Results[i], i)
+				reported[m.Results[i].Suppressed].add(k, &m.Results[i], i)
 			}
 			for i := range m.Known {
 				if m.Known[i].Foreign {
@@ -127,10 +128,13 @@ func elsewhere(keys ...key) func(*matcher) {
 					open.add(k, &m.Known[i].Evidence, i)
 				}
 			}
-			for part, r := range reported {
-				f, ok := open[part]
+			known := closed
+			maps.Copy(known, open)
+			for part, f := range known {
+				suppressed := m.finding(f.index).Suppressed
+				r, ok := reported[suppressed][part]
 				if !ok {
-					f, ok = closed[part]
+					r, ok = reported[!suppressed][part]
 				}
 				if ok && f.once && r.once && !(m.Review && otherSubject(m.result(r.index), m.finding(f.index))) {
 					m.pair(r.index, f.index, m.movedDoubt(f.index))

@@ -132,9 +132,10 @@ func (m *matcher) doubtTwins() {
 	m.doubtAway()
 }
 
-// resultOf returns the result of a paired finding, without masked code that is still the same.
+// resultOf returns the result of a paired finding, without the suppression and masked code that is still the same.
 func (m *matcher) resultOf(known int) Evidence {
 	r := *m.result(m.taken[known])
+	r.Suppressed = false
 	if r.Masked == m.finding(known).Masked {
 		r.Masked = ""
 	}
