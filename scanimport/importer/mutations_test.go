@@ -280,7 +280,7 @@ func mutateEach(t *testing.T, doc object) map[string]outcome {
 }
 
 // moving names mutations that only move results.
-var moving = []string{"file renamed", "file moved", "another root"}
+var moving = []string{"lines moved", "lines inserted", "file renamed", "file moved", "another root"}
 
 // moveBesideSuppressed suppresses every second result of a document before its first import. These results have no
 // finding, and no effect on the others when all move.

@@ -67,14 +67,16 @@ func TestSuppressedResults(t *testing.T) {
 		// open, suppressed and closed findings afterwards; unseen results are skipped.
 		open, suppressed, closed, unseen int
 	}{
-		"of a finding":                      {"it is not fixed", suppressing(found(5, "x", false)), suppressing(found(5, "x", true)), 0, 1, 0, 0},
-		"of a finding that moved meanwhile": {"recognised as any other", suppressing(found(5, "x", false)), suppressing(found(90, "x", true)), 0, 1, 0, 0},
-		"of no finding":                     {"nobody asked for it", suppressing(), suppressing(found(5, "x", true)), 0, 0, 0, 1},
-		"twice, and again":                  {"it stays so", suppressing(found(5, "x", true)), suppressing(found(5, "x", true)), 0, 0, 0, 1},
-		"and another goes":                  {"that one is fixed", suppressing(found(5, "x", false), found(9, "y", false)), suppressing(found(5, "x", true)), 0, 1, 1, 0},
-		"and another like it comes":         {"the newcomer has a finding of its own", suppressing(found(5, "x", false)), suppressing(found(5, "x", true), found(9, "x", false)), 1, 1, 0, 0},
-		"one of two alike":                  {"the lines tell which", suppressing(found(5, "x", false), found(9, "x", false)), suppressing(found(8, "x", true), found(12, "x", false)), 1, 1, 0, 0},
-		"and the same once more without":    {"the same in everything: what is not suppressed counts", suppressing(found(5, "x", false)), suppressing(found(5, "x", true), found(5, "x", false)), 1, 0, 0, 0},
+		"of a finding":                       {"it is not fixed", suppressing(found(5, "x", false)), suppressing(found(5, "x", true)), 0, 1, 0, 0},
+		"of a finding that moved meanwhile":  {"recognised as any other", suppressing(found(5, "x", false)), suppressing(found(90, "x", true)), 0, 1, 0, 0},
+		"of no finding":                      {"nobody asked for it", suppressing(), suppressing(found(5, "x", true)), 0, 0, 0, 1},
+		"twice, and again":                   {"it stays so", suppressing(found(5, "x", true)), suppressing(found(5, "x", true)), 0, 0, 0, 1},
+		"and another goes":                   {"that one is fixed", suppressing(found(5, "x", false), found(9, "y", false)), suppressing(found(5, "x", true)), 0, 1, 1, 0},
+		"and another like it comes":          {"the newcomer has a finding of its own", suppressing(found(5, "x", false)), suppressing(found(5, "x", true), found(9, "x", false)), 1, 1, 0, 0},
+		"one of two alike":                   {"the lines tell which", suppressing(found(5, "x", false), found(9, "x", false)), suppressing(found(8, "x", true), found(12, "x", false)), 1, 1, 0, 0},
+		"beside one, and all move":           {"those without a finding stay so", suppressing(found(10, "x", true), found(20, "x", true), found(30, "x", false)), suppressing(found(16, "x", true), found(26, "x", true), found(36, "x", false)), 1, 0, 0, 2},
+		"one comes to the line of a finding": {"that one has moved, too", suppressing(found(64, "", true), found(66, "", true), found(68, "", false)), suppressing(found(66, "", true), found(68, "", true), found(70, "", false)), 1, 0, 0, 2},
+		"and the same once more without":     {"the same in everything: what is not suppressed counts", suppressing(found(5, "x", false)), suppressing(found(5, "x", true), found(5, "x", false)), 1, 0, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMemory(t)

@@ -92,8 +92,11 @@ func (m *matcher) pairContext() *pairContext {
 	}
 	for i := range m.Results {
 		r := &m.Results[i]
-		count(c.results, r)
 		c.results[likeEarlier(r, r.Message)]++
+		if r.Suppressed && m.free(i) {
+			continue // it has no finding because it was suppressed from the beginning
+		}
+		count(c.results, r)
 		countOnLine(c.reportedOn, r, false)
 		if m.free(i) || m.Known[m.ofResult[i].Known].Closed {
 			countOnLine(c.reportedOn, r, true)

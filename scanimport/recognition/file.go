@@ -186,8 +186,8 @@ func renamed(from, to string) rename {
 type file struct {
 	path    string
 	indexes []int
-	// signature is equal for files that agree in what fileMoved compares. parts holds further ones of a new file, each with
-	// the results that have it: all but some suppressed ones.
+	// signature is equal for files that agree in what fileMoved compares. parts holds further ones of a new file, each
+	// with the results that have it: all but some suppressed ones.
 	signature string
 	parts     map[string][]int
 	paired    bool

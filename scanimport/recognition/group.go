@@ -109,9 +109,9 @@ func (m *matcher) pairTied(results, known []int, other func(result, known int) b
 			inOrder := len(results)+len(known) == 2 || apart(results, m.result) && apart(known, m.finding)
 			return !inOrder && m.mixed(results, known)
 		})
+		asMany := m.asMany(results, known)
 		m.align(results, known, func(p aligned) Doubt {
-			asMany := len(results) == len(known) && !other(p.result, p.known)
-			return m.tiedDoubt(p, asMany, changed)
+			return m.tiedDoubt(p, asMany(p) && !other(p.result, p.known), changed)
 		})
 	}
 	results, known = m.freeOf(results), m.untaken(known)
@@ -152,6 +152,27 @@ func (m *matcher) others(k key, some func(*Known) bool) func(result, known int) 
 		return agreesTied(m.result(result))
 	}
 }
+
+// asMany returns a function that reports for a pair whether there are as many results as findings. Suppressed results
+// do not count if there are more of them than suppressed findings, because those suppressed from the beginning have no
+// finding. But then the pair must not be of a suppressed finding, nor of one with a suppressed result at its place.
+func (m *matcher) asMany(results, known []int) func(aligned) bool {
+	if len(results) == len(known) {
+		return func(aligned) bool { return true }
+	}
+	suppressed, others := split(results, m.suppressedResult)
+	if len(results) < len(known) || len(others) != len(without(known, m.suppressedFinding)) {
+		return func(aligned) bool { return false }
+	}
+	at := map[place]bool{}
+	for _, r := range suppressed {
+		at[placeOf(m.result(r))] = true
+	}
+	return func(p aligned) bool { return !m.suppressedFinding(p.known) && !at[placeOf(m.finding(p.known))] }
+}
+
+func (m *matcher) suppressedResult(i int) bool  { return m.Results[i].Suppressed }
+func (m *matcher) suppressedFinding(i int) bool { return m.Known[i].Suppressed }
 
 // tiedDoubt returns the doubt about a pair that pairTied made. With asMany, results and findings are equal in number,
 // which proves nothing if two distances fit equally well. changed reports whether several are at one place and have
@@ -205,8 +226,9 @@ func (m *matcher) align(results, known []int, doubt func(aligned) Doubt) {
 	pairs := func(shift int) []aligned { return m.shifted(results, known, shift) }
 	bestFirst(tally, left, pairs, func(best []aligned) (more bool) {
 		first := best[0]
-		if (first.votes == 0 || first.votes == 1 && first.shift != 0) && len(results) == len(known) {
-			m.inOrder(results, known, first.votes, pair)
+		confirmed := first.votes > 1 || first.votes == 1 && first.shift == 0
+		if !confirmed && m.asManyInOrder(results, known, first.votes, pair) {
+			m.align(m.freeOf(results), m.untaken(known), doubt) // suppressed ones may be left
 			return false
 		}
 		for _, p := range best {
@@ -215,6 +237,20 @@ func (m *matcher) align(results, known []int, doubt func(aligned) Doubt) {
 		results, known = m.withdraw(tally, results, known)
 		return true
 	})
+}
+
+// asManyInOrder pairs both sides in order if they have the same size: first those that are not suppressed, because
+// there may be suppressed results without a finding. It reports whether it has paired any.
+func (m *matcher) asManyInOrder(results, known []int, votes int, pair func(aligned)) bool {
+	others, othersKnown := without(results, m.suppressedResult), without(known, m.suppressedFinding)
+	if len(others) > 0 && len(others) == len(othersKnown) {
+		results, known = others, othersKnown
+	}
+	if len(results) != len(known) {
+		return false
+	}
+	m.inOrder(results, known, votes, pair)
+	return true
 }
 
 func (m *matcher) shift(result, known int) int {
@@ -256,8 +292,9 @@ func (m *matcher) moves() map[Evidence]int {
 	return moves
 }
 
-// votes counts the pairs with one distance in lines, and those of them that also have the same column.
-type votes struct{ pairs, columns int }
+// votes counts the pairs with one distance in lines, those of them that are suppressed on both sides or on neither, and
+// those that also have the same column.
+type votes struct{ pairs, suppression, columns int }
 
 // candidate is a distance with its votes.
 type candidate struct {
@@ -268,6 +305,9 @@ type candidate struct {
 // vote adds a pair n times.
 func (m *matcher) vote(v votes, result, known, n int) votes {
 	v.pairs += n
+	if m.Results[result].Suppressed == m.Known[known].Suppressed {
+		v.suppression += n
+	}
 	if m.Results[result].Column == m.Known[known].Column {
 		v.columns += n
 	}
@@ -312,10 +352,11 @@ func (m *matcher) withdraw(tally map[int]votes, results, known []int) (freeResul
 }
 
 // bestFirst calls do with the pairs of each shift, until do returns false. The shift with the most votes comes first,
-// among equals the one with more equal columns, then the smallest. left returns the current votes of a shift, since do
-// may take some away; atMost holds their upper bounds. pairs returns the pairs that can still be made. If another shift
-// has as many votes and equal columns for one of these results or findings, nothing confirms them: they get no votes,
-// unless all are where they were.
+// among equals the one that agrees more often in the suppression, then in the columns, then the smallest. left returns
+// the current votes of a shift, since do may take some away; atMost holds their upper bounds. pairs returns the pairs
+// that can still be made. If another shift is equal in all votes for one of these results or findings, or would leave
+// as many where they were and only suppress some, nothing confirms them: they get no votes, unless all are where they
+// were.
 func bestFirst(atMost map[int]votes, left func(shift int) votes, pairs func(shift int) []aligned,
 	do func(best []aligned) (more bool)) {
 	levels, most := map[int][]int{}, 0
@@ -335,8 +376,8 @@ func bestFirst(atMost map[int]votes, left func(shift int) votes, pairs func(shif
 			return made[shift]
 		}
 		slices.SortFunc(level, func(a, b candidate) int {
-			return cmp.Or(cmp.Compare(b.columns, a.columns), cmp.Compare(abs(a.shift), abs(b.shift)),
-				cmp.Compare(a.shift, b.shift))
+			return cmp.Or(cmp.Compare(b.suppression, a.suppression), cmp.Compare(b.columns, a.columns),
+				cmp.Compare(abs(a.shift), abs(b.shift)), cmp.Compare(a.shift, b.shift))
 		})
 		for i, c := range level {
 			if now := left(c.shift).pairs; now < n {
@@ -345,7 +386,8 @@ func bestFirst(atMost map[int]votes, left func(shift int) votes, pairs func(shif
 			}
 			best := pairsOf(c.shift)
 			rivals := func(other candidate) bool {
-				return other.columns == c.columns && left(other.shift).pairs == n && overlap(best, pairsOf(other.shift))
+				return (other.suppression == c.suppression || other.shift == 0) && other.columns == c.columns &&
+					left(other.shift).pairs == n && overlap(best, pairsOf(other.shift))
 			}
 			tied := n > 1 && (c.shift != 0 || c.columns < n) && slices.ContainsFunc(level[i+1:], rivals)
 			for j := range best {

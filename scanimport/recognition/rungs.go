@@ -14,12 +14,34 @@ func unchanged(m *matcher) {
 			m.asWritten(g)
 		}
 		pairs := m.samePlaces(g.results, g.open)
-		if len(pairs) < min(len(g.results), len(g.open)) {
+		if len(pairs) < min(len(g.results), len(g.open)) || m.movedThere(g, pairs) {
 			continue
 		}
 		m.pairAll(pairs)
 		m.pairAll(m.samePlaces(m.freeOf(g.results), g.closed))
 	}
+}
+
+// movedThere reports whether some pairs differ in the suppression, and another distance in lines makes as many pairs
+// that agree in it more often: then lines have moved, and suppressed results without a finding are where findings were.
+// For a single pair there must be several suppressed results: else the finding's own one is suppressed now.
+func (m *matcher) movedThere(g *group, pairs []Match) bool {
+	here := votes{}
+	for _, p := range pairs {
+		here = m.vote(here, p.Result, p.Known, 1)
+	}
+	if here.suppression == here.pairs || len(g.results)*len(g.open) > maxPairs {
+		return false
+	}
+	if suppressed, _ := split(g.results, m.suppressedResult); here.pairs == 1 && len(suppressed) < 2 {
+		return false
+	}
+	for shift, v := range m.shifts(g.results, g.open) {
+		if shift != 0 && v.pairs >= here.pairs && v.suppression > here.suppression {
+			return true
+		}
+	}
+	return false
 }
 
 // asWritten pairs results with the identical findings of an import that was cut off, if each of these findings has a
