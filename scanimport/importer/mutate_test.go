@@ -360,6 +360,25 @@ var mutations = []mutation{
 	{name: "another in its file", apply: func(doc object) bool { return newcomers(doc, func(uri string) string { return uri }) }},
 	{name: "another elsewhere", apply: func(doc object) bool { return newcomers(doc, func(uri string) string { return uri + ".other" }) }},
 	{name: "moved, and one gone", apply: moveAndDropLast},
+	{name: "moved without code", apply: moveWithoutCode},
+}
+
+// moveWithoutCode drops the code and what scanners compute from it, and moves all lines too far for the nearest line.
+func moveWithoutCode(doc object) bool {
+	found := false
+	eachResult(doc, func(r object) {
+		for _, name := range []string{"fingerprints", "partialFingerprints"} {
+			found = found || r[name] != nil
+			delete(r, name)
+		}
+	})
+	eachPlace(doc, func(place object) {
+		for _, name := range []string{"region", "contextRegion"} {
+			found = found || child(place, name, "snippet") != nil
+			delete(child(place, name), "snippet")
+		}
+	})
+	return found && moveLines(doc, func(float64) float64 { return 40 })
 }
 
 // moveAndDropLast moves all lines, and drops the last result of each file.

@@ -200,8 +200,13 @@ func (c *pairContext) certain(by Rung, r *Evidence, k *Known) bool {
 	case by == Resource:
 		return r.Message == k.Message || r.Line == k.Line
 	}
-	return r.Message == k.Message && !otherCode(r, &k.Evidence) &&
-		(r.Line == k.Line || c.shifts[fileShift{r.Path, r.Line - k.Line}] > 1)
+	if r.Message != k.Message || otherCode(r, &k.Evidence) {
+		return false
+	}
+	if by == Line { // no distance has the most votes, and what is at the line may be another one like it
+		return r.Line == k.Line && c.results[likeEarlier(r, r.Message)] < 2
+	}
+	return r.Line == k.Line || c.shifts[fileShift{r.Path, r.Line - k.Line}] > 1
 }
 
 // certainMove reports whether the result can only be this finding, which has another path.

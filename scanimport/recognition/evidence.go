@@ -161,6 +161,9 @@ func byMessage(e *Evidence) (Evidence, bool) {
 	return Evidence{Rule: e.Rule, Package: e.Package, Message: e.Message}, e.Message != "" && !e.hasCode()
 }
 
+// ruleAt returns the rule and the file.
+func ruleAt(e *Evidence) Evidence { return Evidence{Rule: e.Rule, Path: e.Path} }
+
 // byRule keeps packages apart, because another package in the same file is another problem.
 func byRule(e *Evidence) (Evidence, bool) { return Evidence{Rule: e.Rule, Package: e.Package}, true }
 

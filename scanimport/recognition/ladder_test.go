@@ -36,6 +36,22 @@ func pkg(name, version string) func(*Evidence) {
 	return func(e *Evidence) { e.Vulnerability, e.Package, e.Version = "CVE-1", name, version }
 }
 
+// noted returns evidence of one rule and message at those lines, and coded with different code, too.
+func noted(lines ...int32) (out []Evidence) {
+	for _, line := range lines {
+		out = append(out, ev("R", "a", line, message("m")))
+	}
+	return out
+}
+
+func coded(lines ...int32) []Evidence {
+	out := noted(lines...)
+	for i := range out {
+		out[i].Snippet = "code " + strconv.Itoa(i)
+	}
+	return out
+}
+
 // as returns findings with that evidence, as set changes them.
 func as(set func(*Known), list []Evidence) []Known {
 	out := make([]Known, len(list))
@@ -310,6 +326,24 @@ var cases = map[string]one{
 	"lines shifted": {"no code; two of different rules moved by the same 4 lines and confirm each other", Shift,
 		open(ev("R", "a", 5, message("m")), ev("S", "a", 20, message("n"))),
 		[]Evidence{ev("R", "a", 9, message("m")), ev("S", "a", 24, message("n")), ev("R", "a", 300, message("m"))}, nil, []int{0, 1, -1}, 0},
+	"code of all appears, and they move by a multiple of their distance": {"as without code, the distance with the most of them tells", Shift,
+		open(noted(10, 20, 30, 40, 50)...), coded(40, 50, 60, 70, 80), nil, []int{0, 1, 2, 3, 4}, 0},
+	"code of all appears, they move, and another one comes": {"each is near to another one's line", Shift,
+		open(noted(10, 20, 30, 40, 50)...), coded(22, 32, 42, 52, 62, 100), nil, []int{0, 1, 2, 3, 4, -1}, 0},
+	"code of all disappears, they move, and another one comes": {"each is near to another one's line", Shift,
+		open(coded(10, 20, 30, 40, 50)...), noted(22, 32, 42, 52, 62, 100), nil, []int{0, 1, 2, 3, 4, -1}, 0},
+	"code takes the place of fingerprints, and all move": {"neither can be compared", Shift,
+		open(ev("R", "a", 10, hash("h"), message("m")), ev("R", "a", 20, hash("i"), message("m"))), coded(22, 32), nil, []int{0, 1}, 0},
+	"code of one rule appears, and all move": {"those of the other rule tell the distance, too", Shift,
+		open(ev("R", "a", 10, message("m")), ev("S", "a", 300, message("n"))),
+		[]Evidence{ev("R", "a", 40, message("m"), code("x")), ev("S", "a", 330, message("n"))}, nil, []int{0, 1}, 0},
+	"code of one appears, and it moves far": {"the like of it may have come", Message,
+		open(noted(10)...), coded(90), nil, []int{0}, 1},
+	"code of a closed one appears, and it is back at its line": {"the message and the line are the same", Message,
+		muted(closed(noted(10)...)), coded(10), nil, []int{0}, 0},
+	"code of one was unknown, and it is near another one whose code changed": {"the code of the rule tells the others apart, so only the line is left", Line,
+		open(ev("R", "a", 10, message("m")), ev("R", "a", 20, code("x"), message("m")), ev("R", "a", 30, message("m"))),
+		coded(22, 32), nil, []int{1, 2}, 2},
 	"message": {"no code, and the line moved far alone: the like of it may have come", Message,
 		open(ev("R", "a", 5, message("m"))), []Evidence{ev("R", "a", 90, message("m"))}, nil, []int{0}, 1},
 	"reworded": {"nothing but the line is left, and the nearest is the one", Line,

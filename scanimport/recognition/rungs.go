@@ -191,8 +191,8 @@ func (t tally) add(k key, e *Evidence, index int) {
 	t[part] = single{index, !seen}
 }
 
-// linesShifted pairs, by file, results and findings that agree in everything but the line, if at least two pairs have
-// the same distance: they confirm each other.
+// linesShifted pairs, by file, results and findings that agree in everything but the line and code that only one side
+// has, if at least two pairs have the same distance: they confirm each other.
 func linesShifted(m *matcher) {
 	byFile := func(e *Evidence) (Evidence, bool) { return Evidence{Path: e.Path}, e.Path != "" }
 	for _, g := range m.groups(byFile) {
@@ -226,15 +226,15 @@ func linesShifted(m *matcher) {
 // it.
 func (m *matcher) alikeApart(results, known []int) map[int][]aligned {
 	m.sort(results, known)
-	alikes := map[Evidence][]int{}
+	alikes, compared := map[Evidence][]int{}, m.compared(results, known)
 	for _, k := range known {
-		part, _ := alike(&m.Known[k].Evidence)
-		alikes[part] = append(alikes[part], k)
+		part := compared(m.finding(k))
+		alikes[unplaced(&part)] = append(alikes[unplaced(&part)], k)
 	}
 	apart := map[int][]aligned{}
 	for _, r := range results {
-		part, _ := alike(&m.Results[r])
-		for _, k := range alikes[part] {
+		part := compared(m.result(r))
+		for _, k := range alikes[unplaced(&part)] {
 			shift := m.shift(r, k)
 			apart[shift] = append(apart[shift], aligned{result: r, known: k, shift: shift})
 		}
@@ -257,12 +257,45 @@ func (m *matcher) oneToOne(pairs []aligned) []aligned {
 }
 
 // sameMessage pairs results and findings with the same message in the same file if there is no code to distinguish
-// them.
+// them, not even on one side.
 func sameMessage(m *matcher) {
-	for _, g := range m.groups(at(byMessage)) {
-		for _, known := range [][]int{g.open, g.closed} {
-			m.align(m.freeOf(g.results), known, lineDoubt)
+	closed, open := split(m.allKnown, func(k int) bool { return m.Known[k].Closed })
+	for _, known := range [][]int{open, closed} {
+		compared := m.compared(m.freeOf(m.allResults), m.untaken(known))
+		byMessage := func(e *Evidence) (Evidence, bool) {
+			part := compared(e)
+			return byMessage(&part)
 		}
+		for _, g := range m.divide(at(byMessage), m.allResults, known) {
+			m.align(g.results, slices.Concat(g.open, g.closed), lineDoubt)
+		}
+	}
+}
+
+// compared returns a function that removes what only one side has from evidence: the code, or the fingerprint, if in
+// the file no result of the rule has it, or no finding. A scanner that begins to report code, or stops, tells nothing
+// apart with it.
+func (m *matcher) compared(results, known []int) func(*Evidence) Evidence {
+	type codes struct{ snippet, fingerprint bool }
+	codesOf := func(list []int, of func(int) *Evidence) map[Evidence]codes {
+		out := map[Evidence]codes{}
+		for _, i := range list {
+			e := of(i)
+			c := out[ruleAt(e)]
+			out[ruleAt(e)] = codes{c.snippet || e.Snippet != "", c.fingerprint || e.Fingerprint != ""}
+		}
+		return out
+	}
+	ofResults, ofKnown := codesOf(results, m.result), codesOf(known, m.finding)
+	return func(e *Evidence) Evidence {
+		part, r, k := *e, ofResults[ruleAt(e)], ofKnown[ruleAt(e)]
+		if !r.snippet || !k.snippet {
+			part.Snippet = ""
+		}
+		if !r.fingerprint || !k.fingerprint {
+			part.Fingerprint = ""
+		}
+		return part
 	}
 }
 
