@@ -217,8 +217,12 @@ const maxPairs = 250_000
 func (m *matcher) align(results, known []int, doubt func(aligned) Doubt) {
 	pair := func(p aligned) { m.pair(p.result, p.known, doubt(p)) }
 	m.sort(results, known)
-	if len(results) == 1 && len(known) == 1 || len(results)*len(known) > maxPairs {
+	if len(results) == 1 && len(known) == 1 {
 		m.inOrder(results, known, 1, pair)
+		return
+	}
+	if len(results)*len(known) > maxPairs {
+		m.alignMany(results, known, pair)
 		return
 	}
 	tally := m.shifts(results, known)
@@ -237,6 +241,37 @@ func (m *matcher) align(results, known []int, doubt func(aligned) Doubt) {
 		results, known = m.withdraw(tally, results, known)
 		return true
 	})
+}
+
+// alignMany is align for too many results and findings to count all distances: they are paired in order if all moved by
+// the same number of lines, else first those at their places. The others are paired in order, with no votes unless they
+// moved together.
+func (m *matcher) alignMany(results, known []int, pair func(aligned)) {
+	if !m.movedTogether(results, known) {
+		for _, p := range m.samePlaces(results, known) {
+			pair(aligned{result: p.Result, known: p.Known, votes: 1})
+		}
+		results, known = m.freeOf(results), m.untaken(known)
+	}
+	votes := 0
+	if m.movedTogether(results, known) {
+		votes = len(results)
+	}
+	m.inOrder(results, known, votes, pair)
+}
+
+// movedTogether reports whether there are as many results as findings, two or more, and all have the same distance in
+// lines. Both sides are sorted.
+func (m *matcher) movedTogether(results, known []int) bool {
+	if len(results) != len(known) || len(results) < 2 {
+		return false
+	}
+	for i := range results {
+		if m.shift(results[i], known[i]) != m.shift(results[0], known[0]) {
+			return false
+		}
+	}
+	return true
 }
 
 // asManyInOrder pairs both sides in order if they have the same size: first those that are not suppressed, because

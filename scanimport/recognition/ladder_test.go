@@ -888,6 +888,36 @@ func TestManyResultsAlikeThatMovedDifferentlyCostTheirPairsOnce(t *testing.T) {
 	}
 }
 
+// Of too many alike to compare all, those at their places are recognised there, or all if they moved together.
+func TestTooManyAlikeToCompareAllKeepTheirPlaces(t *testing.T) {
+	const many = 501
+	var before, oneGone, moved []Evidence
+	for i := range int32(many) {
+		before = append(before, ev("R", "a", 10*i, code("x")))
+		oneGone = append(oneGone, ev("R", "a", 10*(i+1), code("x")))
+		moved = append(moved, ev("R", "a", 10*i+3, code("x")))
+	}
+	oneGone[many-1].Line = 9000
+	for name, tc := range map[string]struct {
+		results []Evidence
+		ofFirst int
+		doubts  int
+	}{
+		"the first goes, and another comes": {oneGone, 1, 1},
+		"all move":                          {moved, 0, 0},
+		"the last goes":                     {before[:many-1], 0, 0},
+		"all move, and the last goes":       {moved[:many-1], 0, many - 1},
+	} {
+		got, doubts := paired(len(tc.results), Recognise(Scan{Results: tc.results, Known: muted(open(before...))}))
+		harness.Same(t, name+": doubts", tc.doubts, doubts)
+		for i, known := range got {
+			if want := (i + tc.ofFirst) % many; known != want {
+				t.Fatalf("%s: result %d is finding %d, want %d", name, i, known, want)
+			}
+		}
+	}
+}
+
 // Whether several at one place have changed is the same for all of them, and is found out once.
 func TestManyResultsAtOnePlaceThatMovedAreComparedOnce(t *testing.T) {
 	const many = 300

@@ -357,17 +357,9 @@ func (m *matcher) nearest(results, known, rivals []int) {
 	}
 }
 
-// uniform reports whether there are as many results as findings, all with the same distance in lines.
+// uniform reports whether all moved together, and not too far.
 func (m *matcher) uniform(results, known []int) bool {
-	if len(results) != len(known) || len(results) < 2 || !apart(results, m.result) {
-		return false
-	}
-	for i := range results {
-		if m.shift(results[i], known[i]) != m.shift(results[0], known[0]) {
-			return false
-		}
-	}
-	return abs(m.shift(results[0], known[0])) <= window
+	return m.movedTogether(results, known) && apart(results, m.result) && abs(m.shift(results[0], known[0])) <= window
 }
 
 // apart reports whether no two of the sorted results, or findings, have the same line and column, so that their order
