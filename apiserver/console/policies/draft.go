@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
 	"github.com/appsec-dev/findings-operator/apiserver/console/findings"
@@ -60,7 +62,7 @@ const (
 func draftOf(v *page.Visit, form url.Values, prefix string) draft {
 	given := func(name string) string { return page.Lines(form.Get(prefix + name)) }
 	d := draft{
-		Name: given("name"), Match: given("match"), UserStatus: given("user_status"), Reason: given("reason"),
+		Name: strings.TrimSpace(given("name")), Match: given("match"), UserStatus: given("user_status"), Reason: given("reason"),
 		Comment: given("comment"), Until: given("until"), MaxFindings: cmp.Or(given("max_findings"), defaultMaxFindings),
 		token: v.Token, organization: v.Who.OrganizationId, mayRead: v.May("findings:read"),
 	}
@@ -126,8 +128,22 @@ func filledDraft(v *page.Visit) (draft, error) {
 // whole reports whether the service could accept the policy as a manifest: until then it is not shown as one. An
 // invented name could be that of another policy, which the manifest would replace.
 func (d draft) whole() bool {
-	decides := d.UserStatus != "" && (d.UserStatus != "muted" || d.Reason != "")
-	return d.wrong == "" && d.yaml != "" && d.Name != "" && d.Match != "" && decides
+	return d.wrong == "" && d.yaml != "" && d.Match != "" && d.lacks() == ""
+}
+
+// lacks returns what a person has to enter until the policy can be shown as a manifest; "" if nothing.
+func (d draft) lacks() string {
+	switch {
+	case d.Name == "":
+		return "Give the policy a name: a manifest needs one."
+	case len(validation.IsDNS1123Subdomain(d.Name)) > 0:
+		return "The name may only have lower-case letters, digits, - and ., and must begin and end with a letter or digit."
+	case d.UserStatus == "":
+		return "Choose a decision."
+	case d.UserStatus == "muted" && d.Reason == "":
+		return "Choose a reason: it is required to mute."
+	}
+	return ""
 }
 
 // checkName refuses the name of another policy, which the manifest would replace, and a name that cannot be checked. An
@@ -139,8 +155,6 @@ func (d draft) checkName(ctx context.Context, v *page.Visit) error {
 	case err == nil:
 		return api.Failed(http.StatusConflict, fmt.Sprintf("A policy called %s exists already. Give another name.", d.Name))
 	case !failed:
-		return err
-	case failure.Status == http.StatusBadRequest: // no policy can have this name
 		return err
 	case failure.Status == http.StatusNotFound:
 		return nil
@@ -225,8 +239,8 @@ func create(ctx context.Context, v *page.Visit) (page.Response, error) {
 	d := draftOf(v, v.Form, "")
 	p, err := d.policy()
 	asYAML := v.Form.Get("do") == "yaml"
-	if asYAML && d.Name == "" {
-		d.wrong = "Give the policy a name: a manifest needs one."
+	if asYAML {
+		d.wrong = d.lacks()
 	}
 	if err != nil || asYAML {
 		return d.page(ctx, v, http.StatusOK)

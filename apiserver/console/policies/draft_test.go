@@ -88,13 +88,29 @@ func TestAPolicyWithABoundThatIsNoneIsNotShownAsYAML(t *testing.T) {
 	}
 }
 
-// A name made up for the manifest would be that of other policies, too: each would replace the one before.
-func TestAPolicyIsShownAsYAMLOnlyWithAName(t *testing.T) {
-	for _, name := range []string{"", "mute-x"} {
-		form := url.Values{"name": {name}, "match": {"true"}, "user_status": {"active"}, "do": {"yaml"}}
-		_, shown := pagetest.Show(t, create, &page.Visit{Form: form})
-		harness.Same(t, name+": the page asks for a name", name == "", strings.Contains(shown, "Give the policy a name"))
-		harness.Same(t, name+": the manifest is shown", name != "", strings.Contains(shown, `id="manifest"`))
+// A name made up for the manifest would be that of other policies, too: each would replace the one before. What else is
+// missing would be refused by kubectl and by every sync.
+func TestAPolicyIsShownAsYAMLOnlyIfItIsWhole(t *testing.T) {
+	absent := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = w.Write([]byte("{}"))
+	})
+	for _, c := range []struct{ name, status, reason, asks string }{
+		{"mute-x", "active", "", ""},
+		{" mute-x ", "muted", "duplicate", ""},
+		{"", "active", "", "Give the policy a name"},
+		{"Mute_X", "active", "", "The name may only have lower-case letters, digits, - and ."},
+		{"mute x", "muted", "duplicate", "The name may only have lower-case letters, digits, - and ."},
+		{"mute-x", "muted", "", "Choose a reason"},
+		{"mute-x", "open", "", "Choose a decision"},
+	} {
+		form := url.Values{"name": {c.name}, "match": {"true"}, "user_status": {c.status}, "reason": {c.reason}, "do": {"yaml"}}
+		v := &page.Visit{API: api.New(absent, "", ""), Form: form}
+		v.Who.Scopes = []string{"findings:read"}
+		_, shown := pagetest.Show(t, create, v)
+		harness.Contains(t, "the page says what is missing", shown, c.asks)
+		harness.Same(t, c.name+": an error", c.asks != "", strings.Contains(shown, `role="alert"`))
+		harness.Same(t, c.name+": the manifest is shown", c.asks == "", strings.Contains(shown, `id="manifest"`))
 	}
 }
 
