@@ -297,6 +297,15 @@ func TestTheAuthorOfAnOperationsDecisionHasCommittedIt(t *testing.T) {
 	}
 }
 
+// Otherwise another end would look like the same decision again.
+func TestTheHistoryShowsTheEndOfADecision(t *testing.T) {
+	end := time.Date(2099, 5, 4, 23, 59, 59, 0, time.UTC)
+	for kind, want := range map[string]string{"triaged": "until 2099-05-04 23:59:59 UTC", "expired": "ended 2099-05-04 23:59:59 UTC"} {
+		text, _ := textOf(pagetest.Text(t, changed(client.Transition{Type: kind, From: "muted", To: "muted", ExpiresAt: &end})))
+		harness.Contains(t, kind, strings.Join(strings.Fields(text), " "), want)
+	}
+}
+
 // One count per organization is answered at a time, and few more may wait.
 func TestGroupsAskForOneCountAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
