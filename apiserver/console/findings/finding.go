@@ -11,6 +11,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/apiserver/console/reviews"
 	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 	"github.com/appsec-dev/findings-operator/client"
 )
@@ -23,8 +24,10 @@ type shown struct {
 	// NoDeliveries reports that the service could not return the deliveries.
 	NoDeliveries bool
 	Similar      similar
-	Token        string
-	CanDecide    bool
+	// IssuePage is the address of the review issue whose decision counts; "" if there is none.
+	IssuePage string
+	Token     string
+	CanDecide bool
 	// NeedsReason reports that the organization requires a reason to mute.
 	NeedsReason bool
 	// Conflict explains why the form was not stored; empty if none was sent.
@@ -82,6 +85,9 @@ func showWith(ctx context.Context, v *page.Visit, s shown, status int) (page.Res
 			return err
 		}
 		var err error
+		if s.IssuePage, err = readIssuePage(ctx, v, s.Verdict.ReviewIssue); err != nil {
+			return err
+		}
 		s.Similar, err = readSimilar(ctx, v, s.FindingFull)
 		return err
 	})
@@ -102,4 +108,18 @@ func showWith(ctx context.Context, v *page.Visit, s shown, status int) (page.Res
 		return page.Response{}, err
 	}
 	return page.Response{Status: status, Title: s.Details.Title, Body: findingPage(s), Styles: styles}, nil
+}
+
+// readIssuePage returns the address of a review issue on the page of its review; "" if the issue no longer exists, if the
+// key may not read it, or if the service does not return it for the moment.
+func readIssuePage(ctx context.Context, v *page.Visit, issue string) (string, error) {
+	if issue == "" || !v.May("reviews:read") {
+		return "", nil
+	}
+	var found client.ReviewIssueFull
+	_, err := v.API.Get(ctx, page.Of("/v2/full-issues", issue), nil, &found)
+	if api.Is(err, http.StatusNotFound) || api.IsStale(err) {
+		return "", nil
+	}
+	return page.Of("/console/reviews", found.ReviewId) + "#" + reviews.Anchor(issue), err
 }

@@ -306,6 +306,35 @@ func TestTheHistoryShowsTheEndOfADecision(t *testing.T) {
 	}
 }
 
+func TestAVerdictShowsItsCommentAndLeadsToItsReviewIssue(t *testing.T) {
+	const finding = `{"verdict":{"user_status":"muted","review_issue":"i-1","comment":"Behind the VPN."}}`
+	for reason, c := range map[string]struct {
+		scope  string
+		status int
+		issue  string
+		linked bool
+	}{
+		"its review":                     {"reviews:read", http.StatusOK, `{"review_id":"r-1"}`, true},
+		"a key that may read no reviews": {"findings:read", http.StatusOK, `{"review_id":"r-1"}`, false},
+		"an issue that is gone":          {"reviews:read", http.StatusNotFound, "{}", false},
+		"old data":                       {"reviews:read", http.StatusInternalServerError, `{"code":"stale"}`, false},
+	} {
+		service := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/v2/full-issues/i-1" {
+				w.WriteHeader(c.status)
+				_, _ = w.Write([]byte(c.issue))
+				return
+			}
+			_, _ = w.Write([]byte(finding))
+		})
+		v := &page.Visit{API: api.New(service, "", ""), Path: func(string) string { return "f-1" }}
+		v.Who.Scopes = []string{c.scope}
+		_, shown := pagetest.Show(t, show, v)
+		harness.Contains(t, reason, shown, "<blockquote>Behind the VPN.</blockquote>", "i-1")
+		harness.Same(t, reason+" is linked", c.linked, strings.Contains(shown, `<a href="/console/reviews/r-1#issue-i-1">i-1</a>`))
+	}
+}
+
 // One count per organization is answered at a time, and few more may wait.
 func TestGroupsAskForOneCountAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
