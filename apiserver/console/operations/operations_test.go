@@ -155,6 +155,25 @@ func TestAnOperationThatHasFailedHalfwayShowsWhatItHasDecided(t *testing.T) {
 	}
 }
 
+func TestAnOperationTellsAKeyThatMayNotDecide(t *testing.T) {
+	const lacks = "lacks the scope <code>findings:triage</code>"
+	for _, c := range []struct {
+		reason          string
+		o, undoing      client.TriageOperation
+		mayDecide, says bool
+	}{
+		{"a preview", client.TriageOperation{Phase: client.TriageOperationPhasePreview, WouldChange: 3}, client.TriageOperation{}, false, true},
+		{"a preview that changes nothing", client.TriageOperation{Phase: client.TriageOperationPhasePreview}, client.TriageOperation{}, false, false},
+		{"a completed one", client.TriageOperation{Phase: client.TriageOperationPhaseCompleted, Changed: 3}, client.TriageOperation{}, false, true},
+		{"a key that may", client.TriageOperation{Phase: client.TriageOperationPhaseCompleted, Changed: 3}, client.TriageOperation{}, true, false},
+		{"an undone one", client.TriageOperation{Phase: client.TriageOperationPhaseCompleted, Changed: 3},
+			client.TriageOperation{Id: "op-2", Phase: client.TriageOperationPhaseCompleted, Matched: 3, Changed: 3}, false, false},
+	} {
+		text := pagetest.Text(t, operationPage(c.o, c.undoing, "Mute", nil, "token", c.mayDecide))
+		harness.Same(t, c.reason, c.says, strings.Contains(text, lacks))
+	}
+}
+
 func TestAnOperationThatRemovesCommentsSaysSo(t *testing.T) {
 	for _, removes := range []bool{false, true} {
 		o := client.TriageOperation{Id: "op-1", Phase: client.TriageOperationPhasePreview}

@@ -24,12 +24,14 @@ import (
 
 // draft is a policy being written, with the fields of its form.
 type draft struct {
-	Name, Match                       string
-	UserStatus, Reason, Comment       string
-	Until, MaxFindings                string
-	left                              []leftOut
-	wrong, yaml                       string
-	token, organization, withoutRight string
+	Name, Match                 string
+	UserStatus, Reason, Comment string
+	Until, MaxFindings          string
+	left                        []leftOut
+	wrong, yaml                 string
+	token, organization         string
+	// missing are the scopes that the key lacks to store policies.
+	missing []string
 	// mayRead reports whether the key may read policies.
 	mayRead bool
 	// taken reports whether another policy has the name.
@@ -74,12 +76,7 @@ func draftOf(v *page.Visit, form url.Values, prefix string) draft {
 	if d.UserStatus != "muted" && d.UserStatus != "active" {
 		d.UserStatus = "" // the form asks for it
 	}
-	switch {
-	case !v.May("policies:write"):
-		d.withoutRight = "policies:write"
-	case !v.May("findings:triage"):
-		d.withoutRight = "findings:triage"
-	}
+	d.missing = slices.DeleteFunc([]string{"policies:write", "findings:triage"}, v.May)
 	return d
 }
 

@@ -114,6 +114,23 @@ func TestAPolicyIsShownAsYAMLOnlyIfItIsWhole(t *testing.T) {
 	}
 }
 
+// Whoever asks for a key with one of two missing scopes would have to ask again.
+func TestADraftNamesEveryMissingScope(t *testing.T) {
+	for _, c := range []struct {
+		scopes      []string
+		lacks, asks string
+	}{
+		{[]string{"findings:read"}, "lacks the scopes policies:write and findings:triage.", "NAME --scope policies:write --scope findings:triage and the"},
+		{[]string{"findings:triage"}, "lacks the scope policies:write.", "NAME --scope policies:write and the"},
+		{[]string{"policies:write"}, "lacks the scope findings:triage.", "NAME --scope findings:triage and the"},
+	} {
+		v := &page.Visit{Query: url.Values{"tool": {"gosec"}}}
+		v.Who.Scopes = c.scopes
+		_, shown := pagetest.Show(t, draftPage, v)
+		harness.Contains(t, "the page", shown, c.lacks, c.asks)
+	}
+}
+
 // The manifest would replace that policy: its expression, and the mode of one that is in force.
 func TestAPolicyIsNotShownAsYAMLUnderTheNameOfAnother(t *testing.T) {
 	service := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
