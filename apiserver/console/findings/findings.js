@@ -116,6 +116,14 @@ for (const typed of ["input", "compositionend"]) {
   });
 }
 
+// Enter would load the page anew, without the selection and the finding beside the list.
+results.addEventListener("submit", (event) => {
+  if (!(event.target instanceof HTMLFormElement) || !event.target.matches(".search")) return;
+  event.preventDefault();
+  clearTimeout(typing);
+  search();
+});
+
 function search() {
   const form = find("#text", HTMLInputElement)?.form;
   if (!form) return;
