@@ -109,6 +109,21 @@ func TestWhatChangesWhileOneLooksIsMarkedAndNotMoved(t *testing.T) {
 	p.reads(".total", "7 findings")
 }
 
+// A value that no finding has any more leads to an empty list.
+func TestTheCountsOfValuesAndOfAllThatMatchAreUpdated(t *testing.T) {
+	t.Parallel()
+	o, p := withFindings(t, some(4)...)
+	p.goes("/console/findings?status=open")
+	p.clicks(".tools .all")
+	p.reads("#selected", "4 chosen")
+	o.decides(o.key("bob"), "f-0001", `{"user_status":"muted"}`) // the only one of severity medium
+	p.sees(`document.querySelector(".facet a[href*='severity=medium'] .count").textContent === "0"`)
+	p.reads(".facet a[href*='severity=high'] .count", "2")
+	p.reads("#selected", "3 chosen")
+	p.reads(".selection", "All 3 that match")
+	p.sees(`document.querySelector(".facet a[href*='user_status=open']").offsetParent`)
+}
+
 // The next request would otherwise wait until the clock shows the old time again.
 func TestRowsAreMarkedAlthoughTheReadersClockIsSetBack(t *testing.T) {
 	t.Parallel()

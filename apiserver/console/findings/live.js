@@ -4,6 +4,7 @@ import { answered, live, throttled } from "../ui/live.js";
 import { askFragment, button, Refusal, report, say, scarceFor } from "../ui/ui.js";
 import { markShown, shownId } from "./panel.js";
 import { freshRow, idOf, isOlder, replaceRow, results, rowOf, titleOf } from "./rows.js";
+import { showMatches } from "./selection.js";
 
 /** @typedef {import("../ui/live.js").Change} Change */
 
@@ -183,10 +184,23 @@ function showCounts(now) {
   const total = results.querySelector(".total");
   const fresh = now.querySelector(".total");
   if (total && fresh && total.textContent !== fresh.textContent) total.replaceChildren(...fresh.childNodes);
-  for (const link of now.querySelectorAll(".facet a")) {
-    const shown = results.querySelector(`.facet a[href="${CSS.escape(link.getAttribute("href") ?? "")}"] .count`);
-    const counted = link.querySelector(".count")?.textContent ?? "";
+  showMatches(now);
+  for (const facet of results.querySelectorAll(".facet")) showFacet(facet, now);
+}
+
+/** Shows the counts of a facet. The values keep their places: one that no finding has any more gets the count 0, or none
+ * if the facet has more values than it shows. A facet that is no choice any more is hidden.
+ * @param {Element} facet @param {DocumentFragment} now The list as it is now. */
+function showFacet(facet, now) {
+  const fresh = now.querySelector(`.facet[aria-labelledby="${facet.getAttribute("aria-labelledby")}"]`);
+  facet.toggleAttribute("hidden", !fresh);
+  const others = fresh?.querySelector("[data-has-more]") ? "" : "0";
+  for (const link of facet.querySelectorAll("a")) {
+    const same = fresh?.querySelector(`a[href="${CSS.escape(link.getAttribute("href") ?? "")}"]`);
+    const shown = link.querySelector(".count");
+    const counted = same?.querySelector(".count")?.textContent ?? others;
     if (shown && shown.textContent !== counted) shown.textContent = counted;
+    if (same && link.matches(".more") && link.textContent !== same.textContent) link.textContent = same.textContent;
   }
 }
 

@@ -23,6 +23,18 @@ function showSelection() {
   bar.querySelector("button")?.toggleAttribute("disabled", tooMany);
 }
 
+/** Shows how many findings match the filters.
+ * @param {DocumentFragment} now The list as it is now. */
+export function showMatches(now) {
+  const every = find('input[name="all"]', HTMLInputElement);
+  const fresh = now.querySelector('input[name="all"]');
+  const words = fresh?.nextSibling;
+  if (!every || !(fresh instanceof HTMLInputElement) || !words || every.dataset.total === fresh.dataset.total) return;
+  every.dataset.total = fresh.dataset.total;
+  every.nextSibling?.replaceWith(words);
+  if (every.checked) showSelection();
+}
+
 /** Changes the results and keeps the selection of findings that are still listed, and the values typed about it. A
  * message says what is no longer selected.
  * @param {() => void} change */
