@@ -415,7 +415,7 @@ func TestADecisionThatCameTooLateChangesNothingAndSaysWhoWasFaster(t *testing.T)
 	slow.clicks("#panel .close")
 	slow.sees("document.querySelector('#panel').hidden && !location.hash")
 	slow.clicks("#finding-f-0000 .what a")
-	slow.clicks("#panel .decide summary")
+	slow.sees("document.querySelector('#panel .decide')?.open")
 	slow.do(chromedp.SetValue("#this-comments", "Not sent."))
 	o.decides(bob, "f-0000", `{"user_status":"open"}`)
 	slow.clicks("#panel .news-of")
@@ -811,6 +811,49 @@ func TestAFindingIsShownBesideTheListAndOnItsOwnPage(t *testing.T) {
 	if got := o.finding("f-shown").Spec.Triage.ExpiresAt; got == nil || !got.Time.Equal(time.Date(2099, 5, 4, 23, 59, 59, 0, time.UTC)) {
 		t.Errorf("the decision ends %v", got)
 	}
+}
+
+func TestWhatWasTypedStaysWhenOneMovesOn(t *testing.T) {
+	t.Parallel()
+	o, p := withFindings(t, some(2)...)
+	p.goes("/console/findings")
+	p.presses("j", kb.Enter)
+	p.reads("#panel h1", "Finding number 1")
+	p.clicks("#panel .decide summary")
+	p.do(chromedp.SendKeys("#this-comments", "Half a comment."))
+	p.presses(kb.Escape, "j")
+	p.reads("#panel h1", "Finding number 0")
+	p.sees("!document.querySelector('#panel .decide').open && document.querySelector('#this-comments').value === ''")
+	p.presses(kb.Escape)
+	p.sees("document.querySelector('#panel').hidden")
+	p.presses("k", kb.Enter)
+	p.reads("#panel h1", "Finding number 1")
+	p.sees("document.querySelector('#panel .decide').open && document.querySelector('#this-comments').value === 'Half a comment.'")
+	p.do(chromedp.SetValue("#this-status", "active"))
+	p.holdsRequests(posts)
+	p.clicks("#panel .decide button")
+	p.presses("j")
+	p.reads("#panel h1", "Finding number 0")
+	p.evaluates("release()", nil)
+	p.reads("#messages", "Decided: Finding number 1.")
+	p.presses("k")
+	p.reads("#panel h1", "Finding number 1")
+	p.sees("!document.querySelector('#panel .decide').open") // what was sent is not typed any more
+
+	p.goes("/console/findings")
+	p.presses("j", "m")
+	p.do(chromedp.SendKeys("#one-comments", "Half a reason."+kb.Escape))
+	p.sees("!document.querySelector('#decision').open")
+	p.presses("j", "m")
+	p.sees("document.querySelector('#decision').open && document.querySelector('#one-comments').value === ''")
+	p.clicks(`#decision button[value="cancel"]`)
+	p.presses("k", "m")
+	p.sees("document.querySelector('#decision').open && document.querySelector('#one-comments').value === 'Half a reason.'")
+	p.presses(kb.Enter)
+	p.reads("#messages", "Decided: Finding number 1.")
+	harness.Same(t, "the comment", "Half a reason.", o.finding("f-0001").Spec.Triage.Comments)
+	p.presses("m")
+	p.sees("document.querySelector('#decision').open && document.querySelector('#one-comments').value === ''")
 }
 
 func TestClosingThePanelKeepsThePositionInTheList(t *testing.T) {

@@ -55,6 +55,7 @@ export function decide(id, form, basis, { typed, inPanel, again } = {}) {
   /** @type {Decision} */
   const decision = { id, title };
   decisions.push(decision);
+  inPanel?.setAttribute("data-sending", "");
   enqueue(async () => {
     // It is also based on this page's own decisions since, but not on those of others, which the person has not seen.
     const now = made.get(id);
@@ -71,6 +72,7 @@ export function decide(id, form, basis, { typed, inPanel, again } = {}) {
     } catch (error) {
       decision.why = isRefused(error) ? "The decision was not stored." : "It is not known whether it was decided.";
       restore();
+      inPanel?.removeAttribute("data-sending");
       refusals.get(id)?.shown?.remove();
       // While the panel shows the form, it keeps what was typed.
       const isThere = inPanel?.isConnected && about() === id;

@@ -1,5 +1,5 @@
 // The keys of the list: they move between rows, select and open them, and decide.
-import { fill, fillAsUnchanged, submitted, typedIn } from "../ui/forms.js";
+import { edits, fill, fillAsUnchanged, submitted, typedIn } from "../ui/forms.js";
 import { find, message } from "../ui/ui.js";
 import { basisOf, decide, refused, undo } from "./decisions.js";
 import { about, openRow, panel, shut } from "./panel.js";
@@ -32,8 +32,12 @@ function decideBy(status) {
 /** The label of the end where no mute is in force. */
 const untilLabel = find('label[for="one-until"]', HTMLLabelElement)?.textContent ?? "";
 
+/** By finding, what was typed into the dialog when it was closed by Esc.
+ * @type {Map<string, URLSearchParams>} */
+const drafts = new Map();
+
 /** Asks for the reason, the end and the comment. The form begins with those of a mute in force, and with what was typed
- * before a refusal; an empty comment leaves the old one.
+ * before Esc or a refusal; an empty comment leaves the old one.
  * @param {HTMLElement} row */
 function askWhy(row) {
   const dialog = find("#decision", HTMLDialogElement);
@@ -50,9 +54,12 @@ function askWhy(row) {
   const before = isMuted ? { user_status: "muted", reason, until } : { user_status: "", reason: "", until: "" };
   fillAsUnchanged(form, new URLSearchParams({ ...before, comments: "" }));
   fill(form, new URLSearchParams({ user_status: "muted" }));
-  fill(form, refused(idOf(row)) ?? new URLSearchParams());
+  fill(form, drafts.get(idOf(row)) ?? refused(idOf(row)) ?? new URLSearchParams());
   dialog.returnValue = "";
+  // Not on close, which may come when the dialog is about another finding already.
+  dialog.oncancel = () => drafts.set(idOf(row), edits(form));
   dialog.onclose = () => {
+    if (dialog.returnValue) drafts.delete(idOf(row));
     if (dialog.returnValue !== "decide") return;
     const fields = submitted(form);
     if (!fields.get("comments")) fields.delete("comments");

@@ -17,11 +17,29 @@ export const shownId = () => panel.querySelector("article")?.dataset.id ?? "";
 /** The id of the finding that the panel shows, or is about to show. */
 export const about = () => wanted || shownId();
 
+/** By finding, what was typed into its form when another one was opened, or the panel was closed.
+ * @type {Map<string, {typed: URLSearchParams, decided: boolean}>} */
+const drafts = new Map();
+
+/** Keeps what was typed into the form until its finding is shown again, unless it is being sent. */
+function putAside() {
+  const left = form();
+  if (!left || left.hasAttribute("data-sending") || edits(left).size === 0) return;
+  drafts.set(shownId(), { typed: edits(left), decided: !isUndecided(left) });
+}
+
+/** Fills the form of the shown finding with what was typed into it before. */
+function takeUp() {
+  const draft = drafts.get(shownId());
+  drafts.delete(shownId());
+  if (draft) unfold(draft.typed, draft.decided);
+}
+
 /** The last part of a finding's address, its id.
  * @param {string} url */
 const nameIn = (url) => new URL(url, location.href).pathname.split("/").pop() ?? "";
 
-/** Shows a finding. If it is shown already, the values typed into its form stay, and the focus too. Reports whether no
+/** Shows a finding. The values typed into its form stay, and if it is shown already, the focus too. Reports whether no
  * other one was opened meanwhile.
  * @param {string} url
  * @param {{typed?: URLSearchParams | null, rest?: number}} [options] `typed` are the values for a form that is shown
@@ -41,12 +59,14 @@ export async function open(url, { typed, rest = 0 } = {}) {
     if (signal.aborted) return false;
     const close = button("Close", shut, { className: "close" });
     const page = Object.assign(document.createElement("a"), { href: url, className: "page", textContent: "Open as a page" });
-    const restore = shownId() === id ? keep(typed) : undefined;
+    const isShown = shownId() === id;
+    if (!isShown) putAside();
+    const restore = isShown ? keep(typed) : takeUp;
     panel.replaceChildren(close, page, fragment(text));
     panel.hidden = false;
     panel.scrollTop = 0;
     remember(url);
-    restore?.();
+    restore();
     return true;
   } catch (error) {
     report(error);
@@ -163,6 +183,7 @@ export function shut() {
 function hide() {
   asking?.abort();
   if (panel.hidden) return;
+  putAside();
   panel.hidden = true;
   panel.replaceChildren();
   const row = currentRow();
