@@ -100,6 +100,20 @@ func TestFacetsSearchAndOrderNarrowTheListAndStayInTheAddress(t *testing.T) {
 	})`)
 }
 
+// Titles of scanners are often longer.
+func TestASearchOfTooManyWordsIsNotSentAndSaysWhy(t *testing.T) {
+	t.Parallel()
+	_, p := withFindings(t, some(2)...)
+	p.goes("/console/findings")
+	p.do(chromedp.SetValue("#text", "number a b c d e f g h"), chromedp.SendKeys("#text", "i"))
+	p.sees("document.querySelector('#text').validationMessage === 'A search has at most 8 words: leave some out.'")
+	p.do(chromedp.SendKeys("#text", kb.Enter))
+	p.sees("location.search === '' && !document.querySelector('#messages .message')")
+	p.do(chromedp.SendKeys("#text", kb.Backspace+kb.Backspace+kb.Backspace))
+	p.reads(".total", "0 findings")
+	p.sees("location.search === '?text=number+a+b+c+d+e+f+g' && document.querySelector('#text').validity.valid")
+}
+
 // composes types into the search with an input method, and expects a search only when the composition has ended.
 func (p *person) composes(words string) {
 	p.Helper()

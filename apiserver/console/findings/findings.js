@@ -124,9 +124,16 @@ results.addEventListener("submit", (event) => {
   search();
 });
 
+/** How many different words the service accepts in a search. */
+const maxWords = 8;
+
 function search() {
-  const form = find("#text", HTMLInputElement)?.form;
+  const field = find("#text", HTMLInputElement);
+  const form = field?.form;
   if (!form) return;
+  const words = new Set(field.value.toLowerCase().match(/\S+/g));
+  field.setCustomValidity(words.size > maxWords ? `A search has at most ${maxWords} words: leave some out.` : "");
+  if (!field.reportValidity()) return;
   const query = new URLSearchParams();
   for (const [name, value] of new FormData(form)) if (value) query.set(name, String(value));
   go(`${form.action}?${query}`, "replace");
