@@ -2,7 +2,9 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http/httptrace"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,10 +12,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 )
 
 // pageSize is the number of objects per page once a list did not arrive in one response: about 2 MB of findings.
 const pageSize = 500
+
+// Limits of lists and watches on a connection that stays open but passes nothing on, such as that of a proxy.
+const (
+	// listSilence is how long a list may receive nothing. By default, the API server ends each list after a minute.
+	listSilence = 2 * time.Minute
+	// watchGrace is how long after its timeout a watch may end. The timeout is watchSeconds if none is requested.
+	watchGrace   = 30 * time.Second
+	watchSeconds = 600
+)
+
+var errSilent = fmt.Errorf("nothing has arrived for %s", listSilence)
 
 // ListWatch is what a reflector lists and watches.
 //
@@ -95,7 +109,7 @@ func (l *ListWatch) Now(ctx context.Context) (*List, error) { return l.all(ctx, 
 
 // version returns the resource version of the latest stored state.
 func (l *ListWatch) version(ctx context.Context) (string, error) {
-	meta, err := l.From.List(ctx, metav1.ListOptions{Limit: 1}, func(runtime.Object) error { return nil })
+	meta, err := l.receive(ctx, metav1.ListOptions{Limit: 1}, func(runtime.Object) error { return nil })
 	if err != nil {
 		return "", fmt.Errorf("ask for the version of %s: %w", l.Kind.Resource, err)
 	}
@@ -106,7 +120,7 @@ func (l *ListWatch) version(ctx context.Context) (string, error) {
 func (l *ListWatch) all(ctx context.Context, options metav1.ListOptions) (*List, error) {
 	listed, left := &List{}, map[types.NamespacedName]struct{}{}
 	for {
-		meta, err := l.From.List(ctx, options, func(item runtime.Object) error {
+		meta, err := l.receive(ctx, options, func(item runtime.Object) error {
 			switch item := item.(type) {
 			case *Unreadable:
 				left[types.NamespacedName{Namespace: item.Namespace, Name: item.Name}] = struct{}{}
@@ -130,13 +144,54 @@ func (l *ListWatch) all(ctx context.Context, options metav1.ListOptions) (*List,
 	}
 }
 
+// receive lists like From.List, but gives up a list that receives nothing for listSilence.
+func (l *ListWatch) receive(ctx context.Context, options metav1.ListOptions,
+	each func(runtime.Object) error) (metav1.ListMeta, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(listSilence, func() { cancel(errSilent) })
+	defer silence.Stop()
+	// A refusal counts, too: the client library may repeat the request for minutes, and then returns the refusal.
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotFirstResponseByte: func() { silence.Reset(listSilence) },
+	})
+	meta, err := l.From.List(traced, options, func(item runtime.Object) error {
+		silence.Reset(listSilence)
+		return each(item)
+	})
+	if err != nil && errors.Is(context.Cause(ctx), errSilent) {
+		err = errSilent
+	}
+	return meta, err
+}
+
+// watch ends a watch that the API server does not end in time: it may have done so, and a proxy has not passed it on.
+// The watch then ends as if the API server had ended it.
 func (l *ListWatch) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	limit := time.Duration(ptr.Deref(options.TimeoutSeconds, watchSeconds))*time.Second + watchGrace
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	begun, err := l.From.Watch(ctx, options)
 	if err != nil {
+		defer cancel()
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return watch.NewEmptyWatch(), nil
+		}
 		return nil, err
 	}
 	l.OnContact()
-	return watch.Filter(begun, l.received), nil
+	return watch.Filter(limitedWatch{begun, cancel}, l.received), nil
+}
+
+// limitedWatch is a watch whose context has a timeout.
+type limitedWatch struct {
+	watch.Interface
+	cancel context.CancelFunc
+}
+
+// Stop implements watch.Interface.
+func (w limitedWatch) Stop() {
+	w.Interface.Stop()
+	w.cancel()
 }
 
 func (l *ListWatch) received(event watch.Event) (watch.Event, bool) {
