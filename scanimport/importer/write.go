@@ -265,6 +265,10 @@ func (w *writer) change(ctx context.Context, ch *change) error {
 			w.leave(ch, skipUnreadable)
 			return nil
 		}
+		// Another import with newer facts may have written it while this process was suspended.
+		if err := w.lock.sure(ctx); err != nil {
+			return err
+		}
 		if now == nil || now.UID != ch.before.UID {
 			return w.deleted(ctx, ch)
 		}

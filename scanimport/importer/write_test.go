@@ -197,6 +197,47 @@ func TestARequestThatIsUnauthorizedIsTriedOnceMore(t *testing.T) {
 	}
 }
 
+// A suspended process, such as on a sleeping laptop, resumes within a write: its facts are older than those of the
+// import that has taken the Lease meanwhile.
+func TestAChangeThatConflictsIsNotSentAgainOnceTheLeaseIsLost(t *testing.T) {
+	scan := &scanContext{tool: "lint", formerly: "oldlint", scanID: "s-1"}
+	before := v1alpha1.Finding{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Finding"},
+		ObjectMeta: metav1.ObjectMeta{Name: "f-1"}, Spec: v1alpha1.FindingSpec{Tool: "oldlint"},
+	}
+	for why, ch := range map[string]change{
+		"it reports the finding":                      {action: ActionUpdate, name: "f-1", before: &before, spec: v1alpha1.FindingSpec{Tool: "lint"}},
+		"it closes the finding, and renames its tool": closing(scan, &before),
+	} {
+		newer, taken := before, free
+		newer.Spec.Triage.UserStatus = v1alpha1.UserStatusActive
+		taken.Spec.HolderIdentity = new("another")
+		held, there, writes := &lock{key: client.ObjectKeyFromObject(&free), identity: "me"}, &parent{}, 0
+		c := answering(t, func(r *http.Request) (code int, object any) {
+			switch {
+			case path.Base(r.URL.Path) == free.Name:
+				return http.StatusOK, taken
+			case r.Method == http.MethodGet:
+				return http.StatusOK, newer
+			}
+			if writes++; writes > 1 {
+				return http.StatusOK, newer
+			}
+			held.renewedAt.Store(new(time.Now().Add(-time.Hour))) // the process was suspended
+			return harness.Refusal(apierrors.NewConflict(schema.GroupResource{Group: v1alpha1.GroupName, Resource: "findings"}, "f-1",
+				errors.New("changed")))
+		})
+		held.client = c
+		held.renewedAt.Store(new(time.Now()))
+		there.checkedAt.Store(new(time.Now()))
+		w := &writer{im: New(c, Target{Namespace: "org-acme"}, Options{}), lock: held, parent: there, scan: scan,
+			summary: &Summary{}, progress: &Progress{}}
+		if err := w.all(t.Context(), []change{ch}); !errors.Is(err, errLeaseLost) || writes != 1 {
+			t.Errorf("%s: error %v after %d writes, want that the Lease was lost after the first", why, err, writes)
+		}
+	}
+}
+
 // A webhook may have a passing fault of its own, often while the API server restarts.
 func TestADenialWithTheCodeOfAnOutageIsTriedAgain(t *testing.T) {
 	for _, tc := range []struct{ code, retryAfter, unreachable, denials int32 }{
