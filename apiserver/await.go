@@ -18,11 +18,8 @@ const (
 // await holds requests that arrive while the service starts: a Service keeps sending requests to a replica whose
 // process was restarted, until it learns that the replica is not ready.
 func (r *router) await(c *gin.Context) {
-	awaitStart(c.Request.Context(), r.started)
+	awaitStart(c.Request.Context(), func() bool { return r.auth.Synced() && r.model.Ready() })
 }
-
-// started reports whether keys and read model are complete.
-func (r *router) started() bool { return r.auth.Synced() && r.model.Ready() }
 
 // awaitStart returns once the service has started, the client has left, or startPatience is over. If the start takes
 // longer, refuse answers the request.

@@ -9,7 +9,7 @@ import (
 )
 
 // healthHandler serves /healthz, /readyz and /metrics. They have a separate port, because they need no key and
-// clients should not reach them. Load balancers probe healthzPath of the REST API's port.
+// clients should not reach them.
 func (s *Server) healthHandler(registry *prometheus.Registry) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {

@@ -42,22 +42,6 @@ func TestRequestsAreCountedForTheirKeyAsFarAsItIsKnown(t *testing.T) {
 	}
 }
 
-// Otherwise anybody could make a load balancer, whose probes have its address, take all replicas out of service.
-func TestProbesOfLoadBalancersAreNotLimited(t *testing.T) {
-	f := newBigFacade(t, 1)
-	get := func(path string) int {
-		return answerOf(f, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)).Code
-	}
-	status := 0
-	for range 2 * ratelimit.DefaultRequestsPerMinute { // a new minute may begin
-		if status = get("/docs"); status == http.StatusTooManyRequests {
-			break
-		}
-	}
-	harness.Same(t, "the status of a request without a key", http.StatusTooManyRequests, status)
-	harness.Same(t, "the status of a probe", http.StatusOK, get("/healthz"))
-}
-
 // Every request counts and reports the remaining quota, whatever its answer.
 func TestEveryRequestOfAKeyIsCounted(t *testing.T) {
 	f := newBigFacade(t, 1)

@@ -63,8 +63,7 @@ type router struct {
 //	perform    the operation
 //
 // The limit stands between identify and refuse, where the key is known and requests without a valid key have
-// not been rejected yet: so guesses eventually get 429, although each is still checked. Only healthzPath is outside of
-// this chain.
+// not been rejected yet: so guesses eventually get 429, although each is still checked.
 func (r *router) handler(operations map[string]handlers.Handle) (http.Handler, error) {
 	spec, err := openapi.Load()
 	if err != nil {
@@ -81,7 +80,6 @@ func (r *router) handler(operations map[string]handlers.Handle) (http.Handler, e
 
 	engine := newEngine()
 	r.templates = map[string]string{}
-	r.addHealthz(engine)
 	engine.Use(r.observe, recovery)
 	if r.sessions != nil {
 		if r.console, err = console.New(inside(engine), *r.sessions); err != nil {
@@ -102,23 +100,6 @@ func (r *router) handler(operations map[string]handlers.Handle) (http.Handler, e
 		return nil, err
 	}
 	return engine, nil
-}
-
-// healthzPath is what load balancers probe, without authentication.
-const healthzPath = "/healthz"
-
-// addHealthz serves load balancers that probe the port to which they send requests. No limit counts a probe, so that
-// nobody can make all replicas look unhealthy. Neither log nor metrics do, where frequent probes would hide requests.
-func (r *router) addHealthz(engine *gin.Engine) {
-	healthz := func(c *gin.Context) {
-		if r.started() {
-			c.String(http.StatusOK, "ok\n")
-			return
-		}
-		c.String(http.StatusServiceUnavailable, "starting\n")
-	}
-	engine.GET(healthzPath, healthz)
-	engine.HEAD(healthzPath, healthz)
 }
 
 // serveUnknown answers requests without a route: browsers get a page with links, API clients an error.

@@ -123,19 +123,9 @@ func TestAFacadeIsReadyOnceItHasReachedTheAPIServer(t *testing.T) {
 	}
 	on("/readyz", http.StatusServiceUnavailable, "[-] read model")
 	on("/healthz", http.StatusOK, "ok")
-	probed := func(want int) { // by a load balancer, at the REST API's port
-		t.Helper()
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url("/healthz"), http.NoBody)
-		harness.Must(t, err)
-		status, _, err := harness.Answer(nil, request)
-		harness.Must(t, err)
-		harness.Same(t, "the status of a probe", want, status)
-	}
-	probed(http.StatusServiceUnavailable)
 	l.set(false)
 	harness.NoError(t, "wait until it is ready", s.waitUntilReady(t.Context()))
 	on("/readyz", http.StatusOK, "[+] keys\n[+] read model\n[+] not stopping\n")
-	probed(http.StatusOK)
 	on("/v1/findings", http.StatusNotFound) // the REST API has another port
 	newOrganization(t).on(s).key("ci").get("/v1/findings").wants(200, "a facade that is ready")
 }
