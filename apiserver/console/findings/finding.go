@@ -110,8 +110,8 @@ func showWith(ctx context.Context, v *page.Visit, s shown, status int) (page.Res
 	return page.Response{Status: status, Title: s.Details.Title, Body: findingPage(s), Styles: styles}, nil
 }
 
-// readIssuePage returns the address of a review issue on the page of its review; "" if the issue no longer exists, if the
-// key may not read it, or if the service does not return it for the moment.
+// readIssuePage returns the address of a review issue on the page of its review; "" if the issue no longer exists, if
+// the key may not read it, or if the service does not return it for the moment.
 func readIssuePage(ctx context.Context, v *page.Visit, issue string) (string, error) {
 	if issue == "" || !v.May("reviews:read") {
 		return "", nil

@@ -188,8 +188,8 @@ function showCounts(now) {
   for (const facet of results.querySelectorAll(".facet")) showFacet(facet, now);
 }
 
-/** Shows the counts of a facet. The values keep their places: one that no finding has any more gets the count 0, or none
- * if the facet has more values than it shows. A facet that is no choice any more is hidden.
+/** Shows the counts of a facet. The values keep their places: one that no finding has any more gets the count 0, or
+ * none if the facet has more values than it shows. A facet that is no choice any more is hidden.
  * @param {Element} facet @param {DocumentFragment} now The list as it is now. */
 function showFacet(facet, now) {
   const fresh = now.querySelector(`.facet[aria-labelledby="${facet.getAttribute("aria-labelledby")}"]`);

@@ -64,8 +64,9 @@ const (
 func draftOf(v *page.Visit, form url.Values, prefix string) draft {
 	given := func(name string) string { return page.Lines(form.Get(prefix + name)) }
 	d := draft{
-		Name: strings.TrimSpace(given("name")), Match: given("match"), UserStatus: given("user_status"), Reason: given("reason"),
-		Comment: given("comment"), Until: given("until"), MaxFindings: cmp.Or(given("max_findings"), defaultMaxFindings),
+		Name: strings.TrimSpace(given("name")), Match: given("match"), UserStatus: given("user_status"),
+		Reason: given("reason"), Comment: given("comment"), Until: given("until"),
+		MaxFindings: cmp.Or(given("max_findings"), defaultMaxFindings),
 		token: v.Token, organization: v.Who.OrganizationId, mayRead: v.May("findings:read"),
 	}
 	for _, left := range form["left"] {

@@ -337,8 +337,8 @@ func (p *Pager) known(ctx context.Context, name string, endpoint *v1alpha1.Webho
 }
 
 // hidden returns the transitions in the cause's existing pages that the cache does not show yet, with their endpoints.
-// Such pages are recognised by name: a policy may have hundreds of pages, and reading all would happen every few seconds
-// while it changes findings.
+// Such pages are recognised by name: a policy may have hundreds of pages, and reading all would happen every few
+// seconds while it changes findings.
 func (p *Pager) hidden(ctx context.Context, namespace string, cause webhooks.Cause) (map[string]bool, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("WebhookDeliveryList"))

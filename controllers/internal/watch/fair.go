@@ -19,8 +19,8 @@ func NewFairQueue(name string, pauses workqueue.TypedRateLimiter[ctrl.Request]) 
 	return newFairQueue(name, pauses, clock.RealClock{})
 }
 
-// NewSerialQueue returns a NewFairQueue that gives each namespace one worker at most. It is for requests that take long:
-// those of one namespace leave the other workers to other namespaces.
+// NewSerialQueue returns a NewFairQueue that gives each namespace one worker at most. It is for requests that take
+// long: those of one namespace leave the other workers to other namespaces.
 func NewSerialQueue(name string, pauses workqueue.TypedRateLimiter[ctrl.Request]) Queue {
 	q := newFairQueue(name, pauses, clock.RealClock{})
 	q.turns.serial = true
