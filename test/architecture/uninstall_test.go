@@ -8,8 +8,8 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// Otherwise the values, the signing key or an Organization are lost, two releases run, or namespaces remain that nothing
-// can delete.
+// Otherwise the values, the signing key or an Organization are lost, two releases run, or namespaces remain that
+// nothing can delete.
 func TestCommandsOfTheDocsThatUninstallOrRecreateEndAtTheFirstFailure(t *testing.T) {
 	for block, steps := range map[string][]string{
 		"install.md: move": {"helm get values", "helm uninstall", "kubectl create namespace", "kubectl get|kubectl create -n security",

@@ -18,8 +18,8 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// A finding that was moved has another name in the backup than the one that an import gives it. Beside that one the next
-// import would close the decided one.
+// A finding that was moved has another name in the backup than the one that an import gives it. Beside that one the
+// next import would close the decided one.
 func TestARestoreAfterAnImportKeepsTheDecisionAboutAMovedFinding(t *testing.T) {
 	tn := newTenant(t, "came-back")
 	env.Create(t, builder.Repository(repositoryName).In(tn.namespace).Build(),
@@ -28,7 +28,8 @@ func TestARestoreAfterAnImportKeepsTheDecisionAboutAMovedFinding(t *testing.T) {
 	imports := func() {
 		t.Helper()
 		target := importer.Target{Namespace: tn.namespace, Repository: repositoryName, Project: "api"}
-		_, err := importer.New(tn.scanner, target, importer.Options{}).Import(t.Context(), collect(t, importer.Choices{}, document(results...)))
+		batches := collect(t, importer.Choices{}, document(results...))
+		_, err := importer.New(tn.scanner, target, importer.Options{}).Import(t.Context(), batches)
 		harness.Must(t, err)
 	}
 	findings := func() (list v1alpha1.FindingList) {
