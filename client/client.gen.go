@@ -1729,7 +1729,7 @@ type APIKey struct {
 	// Disabled Whether it is refused until somebody enables it again.
 	Disabled bool `json:"disabled"`
 
-	// ExpiresAt When that token expires; null if there is none.
+	// ExpiresAt When the key's current token expires; null if there is none.
 	ExpiresAt *time.Time `json:"expires_at"`
 
 	// Id The key's id, which is its name.
@@ -3018,7 +3018,7 @@ type ReviewFullList struct {
 
 // ReviewIssue An issue that the review of a pull request raised.
 type ReviewIssue struct {
-	// CommitLink That commit's page.
+	// CommitLink The page of the commit `commit_sha`.
 	CommitLink string `json:"commit_link"`
 
 	// CommitSha The commit that first showed the issue.
@@ -3094,7 +3094,7 @@ type ReviewIssueFull struct {
 	// Comments Triage comments.
 	Comments string `json:"comments"`
 
-	// CommitLink That commit's page.
+	// CommitLink The page of the commit `commit_sha`.
 	CommitLink string `json:"commit_link"`
 
 	// CommitSha The commit that first showed the issue.
@@ -3350,11 +3350,13 @@ type SarifStatus struct {
 	// Errors Why the upload failed, by scan; null if it did not.
 	Errors *[]string `json:"errors"`
 
-	// ProcessingStatus pending: a scan is under way; complete: all scans are stored; failed: a scan failed, and none is under way.
+	// ProcessingStatus pending: a scan is under way; complete: all scans are stored; failed: a scan failed and none is under way, or
+	// how the upload ended is not known any more, for example because retention has removed one of its scans.
 	ProcessingStatus SarifStatusProcessingStatus `json:"processing_status"`
 }
 
-// SarifStatusProcessingStatus pending: a scan is under way; complete: all scans are stored; failed: a scan failed, and none is under way.
+// SarifStatusProcessingStatus pending: a scan is under way; complete: all scans are stored; failed: a scan failed and none is under way, or
+// how the upload ended is not known any more, for example because retention has removed one of its scans.
 type SarifStatusProcessingStatus string
 
 // SarifUpload A file of results, as GitHub accepts it.
@@ -3698,7 +3700,7 @@ type TriageOperation struct {
 	Failures []TriageOperationExample `json:"failures"`
 
 	// Filters The filters of the selection, by name; empty if ids were given. An operation that was created with kubectl
-	// may have several values of one filter, separated by commas, and the filters `file`, `label_selector` and
+	// may have several values of one filter, separated by commas, and the filters `label_selector` and
 	// `field_selector`.
 	Filters map[string]string `json:"filters"`
 
@@ -3734,7 +3736,7 @@ type TriageOperation struct {
 	// Undo The id of the operation that this one undoes; empty if it undoes none.
 	Undo string `json:"undo"`
 
-	// WouldChange How many of them it changes, unless somebody decides about them first.
+	// WouldChange How many of the selected findings it changes, unless somebody decides about them first.
 	WouldChange int32 `json:"would_change"`
 }
 
@@ -3940,7 +3942,7 @@ type TriageOutcome string
 // TriagePolicy A rule that decides about the findings that match an expression, as long as no person has decided about them.
 // The counts are of findings that are not closed.
 type TriagePolicy struct {
-	// Applied How many of them it decides about.
+	// Applied How many of the matching findings it decides about.
 	Applied int32 `json:"applied"`
 
 	// Author Who wrote the current version, such as ann@example.com or apikey/ci.
@@ -3978,9 +3980,10 @@ type TriagePolicy struct {
 	// Match The CEL expression that selects the findings that the policy decides about.
 	Match string `json:"match"`
 
-	// Matched How many findings match. If the condition `InForce` has the reason `EarlierGeneration`, this and the members
-	// from `applied` to `last_matched_at` are those of the version in force, or out of date if counting that one
-	// takes too long; `match`, `set`, `priority` and `compile_error` are those of the current version. Otherwise,
+	// Matched How many findings match. If the condition `InForce` has the reason `EarlierGeneration`, `matched`, `applied`,
+	// `would_apply`, `shadowed`, `shadowed_by`, `overridden`, `failed`, `failure`, `samples` and `last_matched_at`
+	// are those of the version in force, or out of date if counting that one takes too long; all others are those
+	// of the current version. Otherwise,
 	// if the condition `Ready` has the reason `TooCostly`, or has the reason `TooMany` while this is 0 and
 	// `in_force` is false, counting takes too long: the counts are unknown or out of date.
 	Matched int32 `json:"matched"`
@@ -3991,8 +3994,9 @@ type TriagePolicy struct {
 	// Mode preview: the policy decides nothing, and its counts show what it would decide; apply: it decides.
 	Mode TriagePolicyMode `json:"mode"`
 
-	// Observed Whether the controllers have processed the current version of the policy. Until then, the members below
-	// describe an earlier one.
+	// Observed Whether the controllers have processed the current version of the policy. Until then, `in_force`, `matched`
+	// and the other counts, `failure`, `samples`, `last_matched_at`, `compile_error` and `conditions` describe an
+	// earlier one.
 	Observed bool `json:"observed"`
 
 	// Overridden How many matching findings a person has decided about differently.
@@ -4158,7 +4162,7 @@ type Upload struct {
 	// UnlistedChanges How many changes of a dry run are not listed.
 	UnlistedChanges int32 `json:"unlisted_changes"`
 
-	// Warnings What somebody should check; empty while a scan is under way.
+	// Warnings What somebody should check, of the scans that have ended.
 	Warnings []string `json:"warnings"`
 }
 
@@ -4212,7 +4216,7 @@ type UploadReview struct {
 	// GateReason The reason of the verdict, in a sentence.
 	GateReason string `json:"gate_reason"`
 
-	// InDoubt How many of these may be another problem of the same kind.
+	// InDoubt How many of the known results may be another problem of the same kind.
 	InDoubt int32 `json:"in_doubt"`
 
 	// Issues The most severe open issues after the review.
@@ -4272,7 +4276,7 @@ type UploadReviewIssue struct {
 	// Severity The severity.
 	Severity Severity `json:"severity"`
 
-	// Title The issue's title, at most 160 characters.
+	// Title The issue's title, at most 160 characters, or 512 after a dry run.
 	Title string `json:"title"`
 }
 
@@ -4338,7 +4342,7 @@ type WebhookDelivery struct {
 	// or the endpoint was deleted, or disabled by the service for 30 days.
 	Status WebhookDeliveryStatus `json:"status"`
 
-	// SubjectId The id of that resource.
+	// SubjectId The id of the resource that the event is about.
 	SubjectId string `json:"subject_id"`
 
 	// SubjectKind The kind of the resource that the event is about, such as Finding.
@@ -6092,8 +6096,8 @@ type ClientInterface interface {
 	// creates new findings, updates changed ones, closes those that are no longer reported, and changes no decisions.
 	// All results of one tool, category and analysis form one scan. The answer is 200 once everything is stored, and
 	// 202 with the header `Location` if that takes longer than 10 seconds. Repeating the upload completes an
-	// interrupted one, and changes nothing that is already stored. If everything in the file is refused, nothing is
-	// written. In a review, results that the project's findings do not include become issues of the pull request, and
+	// interrupted one, and changes nothing that is already stored. If one scan is refused, nothing of the file is
+	// imported; failed scans, and a Repository or Project that was created, may remain. In a review, results that the project's findings do not include become issues of the pull request, and
 	// the answer holds a summary, a comment in Markdown, and with `fail_on` the verdict of a gate. The body may be
 	// compressed, with the header `Content-Encoding: gzip`. A Repository or Project that does not exist is created
 	// under its id if the organization lets imports create them (`spec.imports`), and named in the `warnings` of an
@@ -6116,8 +6120,8 @@ type ClientInterface interface {
 	// creates new findings, updates changed ones, closes those that are no longer reported, and changes no decisions.
 	// All results of one tool, category and analysis form one scan. The answer is 200 once everything is stored, and
 	// 202 with the header `Location` if that takes longer than 10 seconds. Repeating the upload completes an
-	// interrupted one, and changes nothing that is already stored. If everything in the file is refused, nothing is
-	// written. In a review, results that the project's findings do not include become issues of the pull request, and
+	// interrupted one, and changes nothing that is already stored. If one scan is refused, nothing of the file is
+	// imported; failed scans, and a Repository or Project that was created, may remain. In a review, results that the project's findings do not include become issues of the pull request, and
 	// the answer holds a summary, a comment in Markdown, and with `fail_on` the verdict of a gate. The body may be
 	// compressed, with the header `Content-Encoding: gzip`. A Repository or Project that does not exist is created
 	// under its id if the organization lets imports create them (`spec.imports`), and named in the `warnings` of an
@@ -7058,8 +7062,8 @@ func (c *Client) GetProject(ctx context.Context, id ID, projectId ID, params *Ge
 // creates new findings, updates changed ones, closes those that are no longer reported, and changes no decisions.
 // All results of one tool, category and analysis form one scan. The answer is 200 once everything is stored, and
 // 202 with the header `Location` if that takes longer than 10 seconds. Repeating the upload completes an
-// interrupted one, and changes nothing that is already stored. If everything in the file is refused, nothing is
-// written. In a review, results that the project's findings do not include become issues of the pull request, and
+// interrupted one, and changes nothing that is already stored. If one scan is refused, nothing of the file is
+// imported; failed scans, and a Repository or Project that was created, may remain. In a review, results that the project's findings do not include become issues of the pull request, and
 // the answer holds a summary, a comment in Markdown, and with `fail_on` the verdict of a gate. The body may be
 // compressed, with the header `Content-Encoding: gzip`. A Repository or Project that does not exist is created
 // under its id if the organization lets imports create them (`spec.imports`), and named in the `warnings` of an
@@ -7092,8 +7096,8 @@ func (c *Client) UploadScanWithBody(ctx context.Context, id ID, projectId ID, pa
 // creates new findings, updates changed ones, closes those that are no longer reported, and changes no decisions.
 // All results of one tool, category and analysis form one scan. The answer is 200 once everything is stored, and
 // 202 with the header `Location` if that takes longer than 10 seconds. Repeating the upload completes an
-// interrupted one, and changes nothing that is already stored. If everything in the file is refused, nothing is
-// written. In a review, results that the project's findings do not include become issues of the pull request, and
+// interrupted one, and changes nothing that is already stored. If one scan is refused, nothing of the file is
+// imported; failed scans, and a Repository or Project that was created, may remain. In a review, results that the project's findings do not include become issues of the pull request, and
 // the answer holds a summary, a comment in Markdown, and with `fail_on` the verdict of a gate. The body may be
 // compressed, with the header `Content-Encoding: gzip`. A Repository or Project that does not exist is created
 // under its id if the organization lets imports create them (`spec.imports`), and named in the `warnings` of an
@@ -13012,8 +13016,8 @@ type ClientWithResponsesInterface interface {
 	// creates new findings, updates changed ones, closes those that are no longer reported, and changes no decisions.
 	// All results of one tool, category and analysis form one scan. The answer is 200 once everything is stored, and
 	// 202 with the header `Location` if that takes longer than 10 seconds. Repeating the upload completes an
-	// interrupted one, and changes nothing that is already stored. If everything in the file is refused, nothing is
-	// written. In a review, results that the project's findings do not include become issues of the pull request, and
+	// interrupted one, and changes nothing that is already stored. If one scan is refused, nothing of the file is
+	// imported; failed scans, and a Repository or Project that was created, may remain. In a review, results that the project's findings do not include become issues of the pull request, and
 	// the answer holds a summary, a comment in Markdown, and with `fail_on` the verdict of a gate. The body may be
 	// compressed, with the header `Content-Encoding: gzip`. A Repository or Project that does not exist is created
 	// under its id if the organization lets imports create them (`spec.imports`), and named in the `warnings` of an
@@ -13036,8 +13040,8 @@ type ClientWithResponsesInterface interface {
 	// creates new findings, updates changed ones, closes those that are no longer reported, and changes no decisions.
 	// All results of one tool, category and analysis form one scan. The answer is 200 once everything is stored, and
 	// 202 with the header `Location` if that takes longer than 10 seconds. Repeating the upload completes an
-	// interrupted one, and changes nothing that is already stored. If everything in the file is refused, nothing is
-	// written. In a review, results that the project's findings do not include become issues of the pull request, and
+	// interrupted one, and changes nothing that is already stored. If one scan is refused, nothing of the file is
+	// imported; failed scans, and a Repository or Project that was created, may remain. In a review, results that the project's findings do not include become issues of the pull request, and
 	// the answer holds a summary, a comment in Markdown, and with `fail_on` the verdict of a gate. The body may be
 	// compressed, with the header `Content-Encoding: gzip`. A Repository or Project that does not exist is created
 	// under its id if the organization lets imports create them (`spec.imports`), and named in the `warnings` of an
@@ -17975,8 +17979,8 @@ func (c *ClientWithResponses) GetProjectWithResponse(ctx context.Context, id ID,
 // creates new findings, updates changed ones, closes those that are no longer reported, and changes no decisions.
 // All results of one tool, category and analysis form one scan. The answer is 200 once everything is stored, and
 // 202 with the header `Location` if that takes longer than 10 seconds. Repeating the upload completes an
-// interrupted one, and changes nothing that is already stored. If everything in the file is refused, nothing is
-// written. In a review, results that the project's findings do not include become issues of the pull request, and
+// interrupted one, and changes nothing that is already stored. If one scan is refused, nothing of the file is
+// imported; failed scans, and a Repository or Project that was created, may remain. In a review, results that the project's findings do not include become issues of the pull request, and
 // the answer holds a summary, a comment in Markdown, and with `fail_on` the verdict of a gate. The body may be
 // compressed, with the header `Content-Encoding: gzip`. A Repository or Project that does not exist is created
 // under its id if the organization lets imports create them (`spec.imports`), and named in the `warnings` of an
@@ -18005,8 +18009,8 @@ func (c *ClientWithResponses) UploadScanWithBodyWithResponse(ctx context.Context
 // creates new findings, updates changed ones, closes those that are no longer reported, and changes no decisions.
 // All results of one tool, category and analysis form one scan. The answer is 200 once everything is stored, and
 // 202 with the header `Location` if that takes longer than 10 seconds. Repeating the upload completes an
-// interrupted one, and changes nothing that is already stored. If everything in the file is refused, nothing is
-// written. In a review, results that the project's findings do not include become issues of the pull request, and
+// interrupted one, and changes nothing that is already stored. If one scan is refused, nothing of the file is
+// imported; failed scans, and a Repository or Project that was created, may remain. In a review, results that the project's findings do not include become issues of the pull request, and
 // the answer holds a summary, a comment in Markdown, and with `fail_on` the verdict of a gate. The body may be
 // compressed, with the header `Content-Encoding: gzip`. A Repository or Project that does not exist is created
 // under its id if the organization lets imports create them (`spec.imports`), and named in the `warnings` of an

@@ -94,8 +94,11 @@ func addSubject(spec *v1alpha1.TriageOperationSpec, given *openapi.TriageOperati
 			subjects++
 		}
 	}
-	if subjects != 1 {
+	switch {
+	case subjects == 0:
 		return problem.InvalidBody("exactly one of ids, filters and undo is needed").Coded(problem.CodeMissing)
+	case subjects > 1:
+		return problem.InvalidBody("only one of ids, filters and undo may be given")
 	}
 	var err error
 	switch {
@@ -110,12 +113,13 @@ func addSubject(spec *v1alpha1.TriageOperationSpec, given *openapi.TriageOperati
 	if err != nil {
 		return err
 	}
-	if (given.Set == nil) != (given.Undo != nil) {
-		return problem.InvalidBody("set is required with ids or filters, and must be absent with undo").
-			In("set").Coded(problem.CodeMissing)
-	}
-	if given.Set == nil {
+	switch {
+	case given.Undo != nil && given.Set != nil:
+		return problem.InvalidBody("set must be absent with undo").In("set")
+	case given.Undo != nil:
 		return nil
+	case given.Set == nil:
+		return problem.InvalidBody("set is required with ids or filters").In("set").Coded(problem.CodeMissing)
 	}
 	spec.Set, err = decisionOf(given.Set)
 	return err

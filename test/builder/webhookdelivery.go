@@ -19,7 +19,7 @@ func WebhookDelivery(name string, at time.Time) *WebhookDeliveryBuilder {
 		Spec: v1alpha1.WebhookDeliverySpec{
 			EndpointRef: v1alpha1.WebhookEndpointReference{Name: "endpoint"},
 			Event: v1alpha1.WebhookEvent{
-				ID: "event-of-" + name, Type: "webhook.ping", Time: v1alpha1.NewTime(at),
+				ID: name, Type: "webhook.ping", Time: v1alpha1.NewTime(at),
 				Subject: v1alpha1.WebhookEventSubject{Kind: "WebhookEndpoint", Name: "endpoint"},
 			},
 			Payload: "{}",

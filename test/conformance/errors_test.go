@@ -17,6 +17,7 @@ func TestErrors_TheBodyHasTheDescribedMembersAloneAndSaysWhatIsWrong(t *testing.
 	c := anyKey(t)
 	statuses := map[string]int{"unauthorized": 401, "not_found": 404, "method_not_allowed": 405} // the others: 400
 	post := func(body string) answer { return c.post("/v2/webhook-deliveries/none/verify", body) }
+	operation := func(body string) answer { return c.post("/v2/triage-operations", body) }
 	for _, test := range []struct {
 		answer      answer
 		code, field string
@@ -48,6 +49,12 @@ func TestErrors_TheBodyHasTheDescribedMembersAloneAndSaysWhatIsWrong(t *testing.
 		{c.patch("/v2/findings/f-none", `{`), "malformed", ""},
 		{c.patch("/v2/findings/f-none", `{"x":1}`), "missing", "user_status"},
 		{c.patch("/v2/findings/f-none", `{}`), "missing", ""},
+		{c.patch("/v2/findings/f-none", ""), "malformed", ""},
+		{operation(`{"set":{"comments":"x"}}`), "missing", ""},
+		{operation(`{"ids":["f-none"]}`), "missing", "set"},
+		{operation(`{"ids":["f-none"],"undo":"op-none"}`), "invalid_value", ""},
+		{operation(`{"undo":"op-none","set":{"comments":"x"}}`), "invalid_value", "set"},
+		{operation(`{"filters":{"tool":""},"set":{"comments":"x"}}`), "invalid_value", "filters.tool"},
 		{c.patch("/v2/findings/f-none", `{"comments":"x"}`, apiclient.Header("Content-Type", "text/plain")), "invalid_value", "content-type"},
 		{c.patch("/v1/findings/f-none", `{"user_status":"open","x":"`+strings.Repeat("a", 4<<20)+`"}`), "too_long", ""},
 		{c.patch("/v2/findings/f-none", `{"user_status":"open","x":"`+strings.Repeat("a", 4<<20)+`"}`), "too_long", ""},

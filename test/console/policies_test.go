@@ -122,7 +122,7 @@ func TestADeliveryIsSentAgainFromItsPage(t *testing.T) {
 	for id := range ids {
 		sent[id]++
 	}
-	if sent["event-of-d-sent"] != 2 {
+	if sent["d-sent"] != 2 {
 		t.Errorf("the receiver got %v", sent)
 	}
 }
