@@ -20,24 +20,28 @@ import (
 // errSecretChanged means that the endpoint's controller has not observed the current Secret yet.
 var errSecretChanged = errors.New("the endpoint's status does not yet name the signing secrets in its Secret")
 
+// errBehind means that no attempt can begin, which the cache does not show yet.
+var errBehind = errors.New("the cache is behind")
+
 // attempt makes one attempt, if one is still due: it records the start, sends the request, and records the outcome. It
-// runs in the dispatcher, once at a time per delivery, and returns the endpoint's resulting health.
+// runs in the dispatcher, once at a time per delivery, and returns the endpoint's resulting health. The
+// error is errBehind if no attempt is due.
 func (r *Reconciler) attempt(ctx context.Context, key types.NamespacedName) (health, error) {
 	prepared, cancel := context.WithTimeout(ctx, prepareTimeout)
 	defer cancel()
 	// Read past the cache, because a sent request cannot be taken back.
 	s, err := r.load(prepared, key)
-	if err != nil || s == nil {
+	if err != nil {
 		return healthUnknown, err
 	}
-	if unfinished(s.Status.Attempts) {
-		return healthUnknown, nil // the cache was behind; the next reconcile closes the attempt
+	if s == nil || unfinished(s.Status.Attempts) {
+		return healthUnknown, errBehind // a later reconcile closes the attempt
 	}
 	webhooks.TakeUpRedelivery(s.Object, s.Now)
 	followSecrets(s)
 	next := decide(s)
 	if next.outlook != outlookDue {
-		return healthUnknown, nil // the next reconcile handles it
+		return healthUnknown, errBehind // a later reconcile handles it
 	}
 	at := s.Now.UTC().Truncate(time.Second)
 	signed, err := r.sign(prepared, s, at)

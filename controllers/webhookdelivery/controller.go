@@ -52,8 +52,8 @@ const (
 	// manager waits (shutdownTimeout in cmd/findings-operator), which is shorter than the pod's
 	// terminationGracePeriodSeconds.
 	stopGrace = 17 * time.Second
-	// errorDelay is when a delivery is requeued after the API server failed during an attempt, and how long an endpoint
-	// pauses after its secret could not be read or used.
+	// errorDelay is when a delivery is requeued after the API server failed during an attempt or the cache was behind, and
+	// how long an endpoint pauses after its secret could not be read or used.
 	errorDelay = 5 * time.Second
 	// settleDelay is how long to wait for the cache to show what an attempt wrote.
 	settleDelay = 50 * time.Millisecond

@@ -2,6 +2,7 @@ package webhookdelivery
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -74,17 +75,20 @@ var redeliveryAsked = predicate.NewPredicateFuncs(func(object client.Object) boo
 })
 
 // enqueueEnded enqueues each delivery whose attempt has ended: it may be due again, or wait for something else. The
-// delay is longer after an error. It is called before the first reconcile, and so before the first attempt.
+// delay is longer after an error, or if the cache was behind: it may stay so for a minute, and each attempt meanwhile
+// would read from the API server in vain. It is called before the first reconcile, and so before the first attempt.
 func (r *Reconciler) enqueueEnded(_ context.Context, q watch.Queue) error {
 	r.dispatcher.done = func(ctx context.Context, delivery types.NamespacedName, err error) {
 		rest := settleDelay
 		if err != nil {
+			rest = errorDelay
+		}
+		if err != nil && !errors.Is(err, errBehind) {
 			log := logf.FromContext(ctx).WithValues("namespace", delivery.Namespace, "delivery", delivery.Name)
 			if stack := safely.Stack(err); stack != "" {
 				log = log.WithValues("stack", stack)
 			}
 			log.Error(err, "attempt to deliver a webhook")
-			rest = errorDelay
 		}
 		// A stopping controller skips this: the next one reconciles every delivery.
 		q.AddAfter(reconcile.Request{NamespacedName: delivery}, wait.Jitter(rest, 1))

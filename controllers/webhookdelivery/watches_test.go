@@ -1,10 +1,16 @@
 package webhookdelivery
 
 import (
+	"context"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -12,6 +18,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/handlertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -102,5 +109,70 @@ func TestManyPendingDeliveriesOfAChangedEndpointGoBehindOthers(t *testing.T) {
 		created := event.CreateEvent{Object: builder.WebhookEndpoint("e").Build()}
 		got := handlertest.Priority(t, func(q watch.Queue) { r.enqueueDeliveries().Create(t.Context(), created, q) })
 		harness.Same(t, fmt.Sprintf("priority of %d", n), want, got)
+	}
+}
+
+// reconcileQueue reconciles what is added to it.
+type reconcileQueue struct {
+	watch.Queue
+	reconcile func(reconcile.Request)
+}
+
+func (q *reconcileQueue) AddAfter(request reconcile.Request, pause time.Duration) {
+	time.AfterFunc(pause, func() { q.reconcile(request) })
+}
+
+// While the API server restarts, hundreds of such attempts would load it and keep their endpoints busy.
+func TestWhileTheCacheIsBehindFewAttemptsAreMade(t *testing.T) {
+	for reason, change := range map[string]func(*v1alpha1.WebhookDelivery){
+		"it was delivered": func(d *v1alpha1.WebhookDelivery) {
+			webhooks.AddAttempt(&d.Status, v1alpha1.WebhookAttempt{At: *at(0), Outcome: v1alpha1.WebhookAttemptSucceeded})
+		},
+		"another controller has begun an attempt": func(d *v1alpha1.WebhookDelivery) {
+			webhooks.AddAttempt(&d.Status, v1alpha1.WebhookAttempt{At: *at(0), Outcome: v1alpha1.WebhookAttemptStarted})
+		},
+		"it is being deleted": func(d *v1alpha1.WebhookDelivery) { d.DeletionTimestamp = &metav1.Time{Time: noon} },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, stop := context.WithCancel(t.Context())
+			attempts := 0
+			reads := func(stored func(*v1alpha1.WebhookDelivery)) client.WithWatch {
+				return handlertest.Gets(func(_ client.ObjectKey, into client.Object) error {
+					switch into := into.(type) {
+					case *v1alpha1.WebhookDelivery:
+						builder.WebhookDelivery("d-1", noon).Build().DeepCopyInto(into)
+						stored(into)
+					case *v1alpha1.WebhookEndpoint:
+						builder.WebhookEndpoint("endpoint").Build().DeepCopyInto(into)
+						into.Status.SecretRef = &v1alpha1.SecretReference{Name: "endpoint"}
+					}
+					return nil
+				})
+			}
+			r := &Reconciler{dispatcher: newDispatcher(roomy, clock.RealClock{})}
+			r.Clock, r.Client = clock.RealClock{}, reads(func(*v1alpha1.WebhookDelivery) {})
+			r.Live = reads(func(d *v1alpha1.WebhookDelivery) {
+				attempts++
+				change(d)
+			})
+			r.dispatcher.work = r.attempt
+			q := &reconcileQueue{reconcile: func(request reconcile.Request) {
+				if ctx.Err() == nil {
+					_, err := r.Reconcile(ctx, request)
+					harness.NoError(t, reason, err)
+				}
+			}}
+			harness.Must(t, r.enqueueEnded(ctx, q))
+			ended := make(chan error)
+			go func() { ended <- r.dispatcher.Start(ctx) }()
+			synctest.Wait()
+			q.reconcile(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "org-acme", Name: "d-1"}})
+			harness.Pause(ctx, time.Minute)
+			stop()
+			harness.Must(t, <-ended)
+			if attempts < 2 || attempts > 15 {
+				t.Errorf("%s: %d attempts in a minute", reason, attempts)
+			}
+		})
 	}
 }
