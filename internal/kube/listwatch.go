@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http/httptrace"
+	"reflect"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -178,8 +179,16 @@ func (l *ListWatch) watch(ctx context.Context, options metav1.ListOptions) (watc
 		}
 		return nil, err
 	}
-	l.OnContact()
+	if !isEmpty(begun) {
+		l.OnContact()
+	}
 	return watch.Filter(limitedWatch{begun, cancel}, l.received), nil
+}
+
+// isEmpty reports whether the API server did not answer: after timeouts and lost connections, the client library
+// returns an empty watch without an error.
+func isEmpty(begun watch.Interface) bool {
+	return reflect.TypeOf(begun) == reflect.TypeOf(watch.NewEmptyWatch())
 }
 
 // limitedWatch is a watch whose context has a timeout.

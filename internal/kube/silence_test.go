@@ -8,7 +8,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,6 +47,12 @@ func (*pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} 
 // connection that stays open. It fails requests that last for an hour.
 func listWatchFrom(t *testing.T, send func(http.ResponseWriter, *http.Request)) (*ListWatch, context.Context) {
 	t.Helper()
+	return listWatchOver(t, send, nil)
+}
+
+// listWatchOver is listWatchFrom over connections that cannot be made if lost is not nil.
+func listWatchOver(t *testing.T, send func(http.ResponseWriter, *http.Request), lost error) (*ListWatch, context.Context) {
+	t.Helper()
 	listener := &pipes{conns: make(chan net.Conn)}
 	server := &httptest.Server{
 		Listener: listener, EnableHTTP2: true,
@@ -64,6 +72,9 @@ func listWatchFrom(t *testing.T, send func(http.ResponseWriter, *http.Request)) 
 	reader, err := NewReader(&rest.Config{
 		Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true},
 		Dial: func(context.Context, string, string) (net.Conn, error) {
+			if lost != nil {
+				return nil, lost
+			}
 			here, there := net.Pipe()
 			listener.conns <- there
 			return here, nil
@@ -123,16 +134,21 @@ func TestAListThatReceivesNothingIsGivenUp(t *testing.T) {
 
 // An error would be logged, and the reflector would list everything again.
 func TestAWatchWhoseEndDoesNotArriveEndsAsIfItHad(t *testing.T) {
-	for reason, send := range map[string]func(http.ResponseWriter){
-		"before its header": func(http.ResponseWriter) {},
-		"after its header":  func(w http.ResponseWriter) { flush(w, "") },
+	for reason, tc := range map[string]struct {
+		send     func(http.ResponseWriter)
+		contacts int
+	}{
+		"before its header": {func(http.ResponseWriter) {}, 0},
+		"after its header":  {func(w http.ResponseWriter) { flush(w, "") }, 1},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, ctx := listWatchFrom(t, func(w http.ResponseWriter, r *http.Request) {
-					send(w)
+					tc.send(w)
 					<-r.Context().Done()
 				})
+				contacts := 0
+				s.OnContact = func() time.Time { contacts++; return time.Time{} }
 				begun := time.Now()
 				watched, err := s.WatchWithContext(ctx, metav1.ListOptions{TimeoutSeconds: new(int64(300))})
 				harness.Must(t, err)
@@ -141,6 +157,22 @@ func TestAWatchWhoseEndDoesNotArriveEndsAsIfItHad(t *testing.T) {
 					t.Errorf("got %s %v", event.Type, event.Object)
 				}
 				harness.Same(t, "it ends after", 300*time.Second+watchGrace, time.Since(begun))
+				harness.Same(t, "contacts", tc.contacts, contacts)
+			})
+		})
+	}
+}
+
+// Otherwise nothing would show that the API server cannot be reached.
+func TestAWatchThatDoesNotReachTheAPIServerIsNoContact(t *testing.T) {
+	for reason, lost := range map[string]error{"timeout": os.ErrDeadlineExceeded, "reset": syscall.ECONNRESET} {
+		t.Run(reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, ctx := listWatchOver(t, nil, &net.OpError{Op: "dial", Err: lost})
+				s.OnContact = func() time.Time { t.Error("contact"); return time.Time{} }
+				if watched, err := s.WatchWithContext(ctx, metav1.ListOptions{TimeoutSeconds: new(int64(300))}); err == nil {
+					watched.Stop()
+				}
 			})
 		})
 	}
