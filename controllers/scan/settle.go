@@ -50,7 +50,7 @@ func (r *Reconciler) settle(ctx context.Context, s *scope) error {
 // settles reports whether the scan has ended and its statuses may not be up to date yet. Scans that ended before this
 // condition existed do not get it, because each would be written again after an upgrade.
 func settles(scan *v1alpha1.Scan, before *v1alpha1.ScanStatus) bool {
-	if scan.Spec.Outcome == "" || scan.IsOfReview() || scan.IsRefused() {
+	if scan.Spec.Outcome == "" || scan.Uncounted() != "" {
 		return false
 	}
 	condition := v1alpha1.FindCondition(before.Conditions, v1alpha1.ConditionSettled)

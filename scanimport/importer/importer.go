@@ -189,7 +189,7 @@ func (im *Importer) run(ctx context.Context, jobs []*job, groups []*group) error
 			return err
 		}
 	}
-	if err := im.readHistory(ctx, jobs, groups); err != nil {
+	if err := im.readHistory(ctx, groups); err != nil {
 		return err
 	}
 	steps := []step{im.guardAge}
@@ -232,7 +232,7 @@ func (im *Importer) finish(ctx context.Context, j *job) error {
 // dryRun compares all jobs, even if an import would refuse them, and lists the changes. The error joins the refusals.
 func (im *Importer) dryRun(ctx context.Context, jobs []*job, groups []*group) error {
 	setStarts(jobs)
-	if err := im.readHistory(ctx, jobs, groups); err != nil {
+	if err := im.readHistory(ctx, groups); err != nil {
 		return err
 	}
 	var refusals []error
@@ -260,15 +260,12 @@ func (im *Importer) dryRun(ctx context.Context, jobs []*job, groups []*group) er
 	return errors.Join(refusals...)
 }
 
-// readHistory reads the earlier scans.
-func (im *Importer) readHistory(ctx context.Context, jobs []*job, groups []*group) error {
+// readHistory reads the earlier scans. Those of an upload itself are among them, as scans that have not ended.
+func (im *Importer) readHistory(ctx context.Context, groups []*group) error {
 	for _, g := range groups {
 		scans, unreadable, err := im.scans(ctx, g.jobs[0])
 		if err != nil {
 			return err
-		}
-		for _, j := range jobs {
-			delete(scans, j.scan.scanID) // an upload has begun its own
 		}
 		for _, j := range g.jobs {
 			j.scans = scans

@@ -82,7 +82,7 @@ func TestARestoreAfterAnImportKeepsTheDecisionAboutAMovedFinding(t *testing.T) {
 func deleteCreatedAgain(t *testing.T, namespace, loss string) {
 	t.Helper()
 	page := harness.Commands(t, "backup.md", "findings created again")
-	commands := strings.NewReplacer("org-acme", namespace, "2026-03-02T15:04:05Z", loss).Replace(page)
+	commands := strings.NewReplacer("org-acme", namespace, "loss= ", "loss="+loss+" ").Replace(page)
 	shell := exec.CommandContext(t.Context(), "bash", "-c", commands) //nolint:gosec // the page's commands
 	shell.Env = append(os.Environ(), "KUBECONFIG="+testenv.WriteKubeconfig(t, env.Config, namespace),
 		"PATH="+filepath.Dir(testenv.Binary(t, "kubectl"))+":"+os.Getenv("PATH"))

@@ -110,6 +110,7 @@ for (const typed of ["input", "compositionend"]) {
   results.addEventListener(typed, (event) => {
     if (!(event.target instanceof HTMLInputElement) || event.target.name !== "text") return;
     clearTimeout(typing);
+    event.target.setCustomValidity(""); // or Enter would not search again
     // Replacing the field would end a composition with an input method.
     if (event instanceof InputEvent && event.isComposing) asking?.abort();
     else typing = window.setTimeout(search, typingTime);

@@ -57,7 +57,12 @@ function askWhy(row) {
   fill(form, drafts.get(idOf(row)) ?? refused(idOf(row)) ?? new URLSearchParams());
   dialog.returnValue = "";
   // Not on close, which may come when the dialog is about another finding already.
-  dialog.oncancel = () => drafts.set(idOf(row), edits(form));
+  dialog.oncancel = () => {
+    const typed = edits(form);
+    typed.delete("user_status"); // the key mutes, also the next time
+    if (typed.size > 0) drafts.set(idOf(row), typed);
+    else drafts.delete(idOf(row));
+  };
   dialog.onclose = () => {
     if (dialog.returnValue) drafts.delete(idOf(row));
     if (dialog.returnValue !== "decide") return;

@@ -67,7 +67,7 @@ func draftOf(v *page.Visit, form url.Values, prefix string) draft {
 		Name: strings.TrimSpace(given("name")), Match: given("match"), UserStatus: given("user_status"),
 		Reason: given("reason"), Comment: given("comment"), Until: given("until"),
 		MaxFindings: cmp.Or(given("max_findings"), defaultMaxFindings),
-		token: v.Token, organization: v.Who.OrganizationId, mayRead: v.May("findings:read"),
+		token:       v.Token, organization: v.Who.OrganizationId, mayRead: v.May("findings:read"),
 	}
 	for _, left := range form["left"] {
 		if parts := strings.SplitN(left, "\t", 3); len(parts) == 3 { //nolint:mnd // as the form writes it
@@ -135,7 +135,8 @@ func (d draft) lacks() string {
 	case d.Name == "":
 		return "Give the policy a name: a manifest needs one."
 	case len(validation.IsDNS1123Subdomain(d.Name)) > 0:
-		return "The name may only have lower-case letters, digits, - and ., and must begin and end with a letter or digit."
+		return "The name may only have lower-case letters, digits, - and ., must begin and end with a letter or digit, also " +
+			"beside each ., and has at most 253 characters."
 	case d.UserStatus == "":
 		return "Choose a decision."
 	case d.UserStatus == "muted" && d.Reason == "":

@@ -43,7 +43,7 @@ app.kubernetes.io/component: {{ .component }}
 
 {{- /* Whether this release runs the controllers. */ -}}
 {{- define "findings.controllers" -}}
-{{- if and (not .Values.controller.enabled) (not (and .Values.findingsKubeconfigSecret .Values.api.cursorKeysSecret)) }}
+{{- if and (not .Values.controller.enabled) (not .Values.planeOnly) (not (and .Values.findingsKubeconfigSecret .Values.api.cursorKeysSecret)) }}
 {{- fail "without controller.enabled another release must run the controllers: set findingsKubeconfigSecret and api.cursorKeysSecret" }}
 {{- end }}
 {{- if and .Values.controller.enabled (include "findings.workloads" .) }}yes{{ end -}}

@@ -13,7 +13,8 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// Selectable fields by which children name their parents. The cache has indexes of the same names.
+// Selectable fields by which children name their parents. The cache has indexes of the same names,
+// but not of Scans: see scans.Latest.
 const (
 	Repository = "spec.repositoryRef.name"
 	Project    = "spec.projectRef.name"

@@ -21,13 +21,15 @@ func drawScan(t *rapid.T, name string) *v1alpha1.Scan {
 		return noon.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, label)) * time.Second)
 	}
 	b := builder.Scan(name, second("started")).In("ns")
-	switch rapid.IntRange(0, 4).Draw(t, "state") {
+	switch rapid.IntRange(0, 5).Draw(t, "state") {
 	case 0:
 		b.Ended(second("completed"), v1alpha1.ScanSucceeded)
 	case 1:
 		b.Ended(second("completed"), v1alpha1.ScanFailed)
 	case 2:
 		b.OfPullRequest("r-1", 7).Ended(second("completed"), v1alpha1.ScanSucceeded)
+	case 3: // a refused upload
+		b.Mutate(func(s *v1alpha1.Scan) { s.Spec.Upload = &v1alpha1.ScanUpload{} }).Ended(second("completed"), v1alpha1.ScanFailed)
 	}
 	return b.Build()
 }
