@@ -94,7 +94,7 @@ func (m *matcher) pairContext() *pairContext {
 		r := &m.Results[i]
 		c.results[likeEarlier(r, r.Message)]++
 		if r.Suppressed && m.free(i) {
-			continue // it has no finding because it was suppressed from the beginning
+			continue // it may have none because it was suppressed from the beginning
 		}
 		count(c.results, r)
 		countOnLine(c.reportedOn, r, false)

@@ -155,7 +155,8 @@ func (m *matcher) others(k key, some func(*Known) bool) func(result, known int) 
 
 // asMany returns a function that reports for a pair whether there are as many results as findings. Suppressed results
 // do not count if there are more of them than suppressed findings, because those suppressed from the beginning have no
-// finding. But then the pair must not be of a suppressed finding, nor of one with a suppressed result at its place.
+// finding. But then other pairs must confirm the pair, since a finding may have become a suppressed result just now; and
+// it must not be of a suppressed finding, nor of one with a suppressed result at its place.
 func (m *matcher) asMany(results, known []int) func(aligned) bool {
 	if len(results) == len(known) {
 		return func(aligned) bool { return true }
@@ -168,7 +169,9 @@ func (m *matcher) asMany(results, known []int) func(aligned) bool {
 	for _, r := range suppressed {
 		at[placeOf(m.result(r))] = true
 	}
-	return func(p aligned) bool { return !m.suppressedFinding(p.known) && !at[placeOf(m.finding(p.known))] }
+	return func(p aligned) bool {
+		return p.votes > 1 && !m.suppressedFinding(p.known) && !at[placeOf(m.finding(p.known))]
+	}
 }
 
 func (m *matcher) suppressedResult(i int) bool  { return m.Results[i].Suppressed }
@@ -261,13 +264,14 @@ func (m *matcher) alignMany(results, known []int, pair func(aligned)) {
 }
 
 // movedTogether reports whether there are as many results as findings, two or more, and all have the same distance in
-// lines. Both sides are sorted.
+// lines and are in the same columns. Both sides are sorted.
 func (m *matcher) movedTogether(results, known []int) bool {
 	if len(results) != len(known) || len(results) < 2 {
 		return false
 	}
 	for i := range results {
-		if m.shift(results[i], known[i]) != m.shift(results[0], known[0]) {
+		if m.shift(results[i], known[i]) != m.shift(results[0], known[0]) ||
+			m.result(results[i]).Column != m.finding(known[i]).Column {
 			return false
 		}
 	}
@@ -421,10 +425,13 @@ func bestFirst(atMost map[int]votes, left func(shift int) votes, pairs func(shif
 			}
 			best := pairsOf(c.shift)
 			rivals := func(other candidate) bool {
-				return (other.suppression == c.suppression || other.shift == 0) && other.columns == c.columns &&
+				return other.suppression == c.suppression && other.columns == c.columns &&
 					left(other.shift).pairs == n && overlap(best, pairsOf(other.shift))
 			}
 			tied := n > 1 && (c.shift != 0 || c.columns < n) && slices.ContainsFunc(level[i+1:], rivals)
+			if here := left(0); c.shift != 0 && here.pairs >= len(best) && here.suppression < here.pairs {
+				tied = tied || overlap(best, pairsOf(0)) // they may be where they were, and some are suppressed now
+			}
 			for j := range best {
 				best[j].votes = len(best)
 				if tied {

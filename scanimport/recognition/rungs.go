@@ -154,12 +154,13 @@ func elsewhere(keys ...key) func(*matcher) {
 			maps.Copy(known, open)
 			for part, f := range known {
 				suppressed := m.finding(f.index).Suppressed
-				r, ok := reported[suppressed][part]
-				if !ok {
-					r, ok = reported[!suppressed][part]
+				r, like := reported[suppressed][part]
+				other, unlike := reported[!suppressed][part]
+				if !like {
+					r = other
 				}
-				if ok && f.once && r.once && !(m.Review && otherSubject(m.result(r.index), m.finding(f.index))) {
-					m.pair(r.index, f.index, m.movedDoubt(f.index))
+				if f.once && r.once && !(m.Review && otherSubject(m.result(r.index), m.finding(f.index))) {
+					m.pair(r.index, f.index, m.movedDoubt(f.index, like && unlike))
 				}
 			}
 		}
@@ -167,9 +168,13 @@ func elsewhere(keys ...key) func(*matcher) {
 }
 
 // movedDoubt returns the doubt about a move: a file that still has results has not moved, only its code may have.
-func (m *matcher) movedDoubt(known int) Doubt {
-	if m.reported[m.Known[known].Path] {
+// rival means that another result may be the finding, suppressed now or no longer.
+func (m *matcher) movedDoubt(known int, rival bool) Doubt {
+	switch {
+	case m.reported[m.Known[known].Path]:
 		return DoubtElsewhere
+	case rival:
+		return DoubtFile
 	}
 	return ""
 }
@@ -226,7 +231,7 @@ func linesShifted(m *matcher) {
 // it.
 func (m *matcher) alikeApart(results, known []int) map[int][]aligned {
 	m.sort(results, known)
-	alikes, compared := map[Evidence][]int{}, m.compared(results, known)
+	alikes, compared := map[Evidence][]int{}, m.compared()
 	for _, k := range known {
 		part := compared(m.finding(k))
 		alikes[unplaced(&part)] = append(alikes[unplaced(&part)], k)
@@ -260,12 +265,12 @@ func (m *matcher) oneToOne(pairs []aligned) []aligned {
 // them, not even on one side.
 func sameMessage(m *matcher) {
 	closed, open := split(m.allKnown, func(k int) bool { return m.Known[k].Closed })
+	compared := m.compared()
+	byMessage := func(e *Evidence) (Evidence, bool) {
+		part := compared(e)
+		return byMessage(&part)
+	}
 	for _, known := range [][]int{open, closed} {
-		compared := m.compared(m.freeOf(m.allResults), m.untaken(known))
-		byMessage := func(e *Evidence) (Evidence, bool) {
-			part := compared(e)
-			return byMessage(&part)
-		}
 		for _, g := range m.divide(at(byMessage), m.allResults, known) {
 			m.align(g.results, slices.Concat(g.open, g.closed), lineDoubt)
 		}
@@ -275,7 +280,7 @@ func sameMessage(m *matcher) {
 // compared returns a function that removes what only one side has from evidence: the code, or the fingerprint, if in
 // the file no result of the rule has it, or no finding. A scanner that begins to report code, or stops, tells nothing
 // apart with it.
-func (m *matcher) compared(results, known []int) func(*Evidence) Evidence {
+func (m *matcher) compared() func(*Evidence) Evidence {
 	type codes struct{ snippet, fingerprint bool }
 	codesOf := func(list []int, of func(int) *Evidence) map[Evidence]codes {
 		out := map[Evidence]codes{}
@@ -286,7 +291,7 @@ func (m *matcher) compared(results, known []int) func(*Evidence) Evidence {
 		}
 		return out
 	}
-	ofResults, ofKnown := codesOf(results, m.result), codesOf(known, m.finding)
+	ofResults, ofKnown := codesOf(m.allResults, m.result), codesOf(m.allKnown, m.finding)
 	return func(e *Evidence) Evidence {
 		part, r, k := *e, ofResults[ruleAt(e)], ofKnown[ruleAt(e)]
 		if !r.snippet || !k.snippet {
