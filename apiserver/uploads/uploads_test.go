@@ -210,7 +210,7 @@ func TestAnImportIsRecordedBeforeItReadsEarlierScans(t *testing.T) {
 					case name == "findings":
 						object["kind"] = "FindingList"
 					case name == "scans":
-						time.Sleep(recordTimeout * 2 / 3)
+						harness.Pause(r.Context(), recordTimeout*2/3)
 						object["kind"] = "ScanList"
 						if r.URL.Query().Get("continue") == "" {
 							object["metadata"] = map[string]any{"continue": "more"}

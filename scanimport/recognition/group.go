@@ -155,8 +155,8 @@ func (m *matcher) others(k key, some func(*Known) bool) func(result, known int) 
 
 // asMany returns a function that reports for a pair whether there are as many results as findings. Suppressed results
 // do not count if there are more of them than suppressed findings, because those suppressed from the beginning have no
-// finding. But then other pairs must confirm the pair, since a finding may have become a suppressed result just now; and
-// it must not be of a suppressed finding, nor of one with a suppressed result at its place.
+// finding. But then other pairs must confirm the pair, since a finding may have become a suppressed result just now;
+// and it must not be of a suppressed finding, nor of one with a suppressed result at its place.
 func (m *matcher) asMany(results, known []int) func(aligned) bool {
 	if len(results) == len(known) {
 		return func(aligned) bool { return true }

@@ -8,8 +8,9 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 )
 
-// CountsOtherwise ignores updates of a scan, such as of its progress, that change neither its phase nor whether a Latest
-// returns it: thousands of scans may belong to a repository. Everything else that it reads of a scan is immutable.
+// CountsOtherwise ignores updates of a scan, such as of its progress, that change neither its phase nor whether a
+// Latest returns it: thousands of scans may belong to a repository. Everything else that it reads of a scan is
+// immutable.
 var CountsOtherwise = watch.Updates(func(before, after *v1alpha1.Scan) bool {
 	return before.UID != after.UID || before.Status.Phase != after.Status.Phase ||
 		before.Spec.Outcome != after.Spec.Outcome || !before.Spec.CompletedAt.Equal(after.Spec.CompletedAt)
