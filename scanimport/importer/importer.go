@@ -184,19 +184,17 @@ func holding(ctx context.Context, jobs []*job, do func(ctx context.Context) erro
 // guards. The Scans of an upload come first: its client waits for them, and earlier scans may take long to read.
 func (im *Importer) run(ctx context.Context, jobs []*job, groups []*group) error {
 	setStarts(jobs)
+	before, after := []step{}, []step{im.guardAge, im.begin}
 	if im.options.Upload != nil {
-		if err := perform(ctx, jobs, im.begin); err != nil {
-			return err
-		}
+		before, after = []step{im.begin}, []step{im.guardAge}
+	}
+	if err := perform(ctx, jobs, before...); err != nil {
+		return err
 	}
 	if err := im.readHistory(ctx, groups); err != nil {
 		return err
 	}
-	steps := []step{im.guardAge}
-	if im.options.Upload == nil {
-		steps = append(steps, im.begin)
-	}
-	if err := perform(ctx, jobs, steps...); err != nil {
+	if err := perform(ctx, jobs, after...); err != nil {
 		return err
 	}
 	if err := im.compareAll(ctx, groups, func(_ *job, err error) error { return err }); err != nil {

@@ -429,8 +429,9 @@ func bestFirst(atMost map[int]votes, left func(shift int) votes, pairs func(shif
 					left(other.shift).pairs == n && overlap(best, pairsOf(other.shift))
 			}
 			tied := n > 1 && (c.shift != 0 || c.columns < n) && slices.ContainsFunc(level[i+1:], rivals)
-			if here := left(0); c.shift != 0 && here.pairs >= len(best) && here.suppression < here.pairs {
-				tied = tied || overlap(best, pairsOf(0)) // they may be where they were, and some are suppressed now
+			if c.shift != 0 && atMost[0].pairs >= len(best) && !tied { // left is not asked in vain
+				here := left(0) // they may be where they were, and some are suppressed now
+				tied = here.pairs >= len(best) && here.suppression < here.pairs && overlap(best, pairsOf(0))
 			}
 			for j := range best {
 				best[j].votes = len(best)

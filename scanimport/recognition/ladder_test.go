@@ -915,6 +915,27 @@ func TestManyResultsAlikeThatMovedDifferentlyCostTheirPairsOnce(t *testing.T) {
 	}
 }
 
+// Lines that moved in many files cost each file its own results, not those of the whole scan.
+func TestLinesThatMovedInManyFilesCostTheirFilesOnce(t *testing.T) {
+	const files = 2000
+	var known, results []Evidence
+	for i := range files {
+		path := fmt.Sprintf("file%04d.go", i)
+		for line := range int32(2) {
+			known = append(known, ev("R", path, 10*line+1, message("m")))
+			results = append(results, ev("R", path, 10*line+4, message("m")))
+		}
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	matches := Recognise(Scan{Results: results, Known: open(known...)})
+	runtime.ReadMemStats(&after)
+	harness.Same(t, "recognised", len(results), len(matches))
+	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 128<<20 {
+		t.Errorf("%d MB are allocated for %d results", allocated>>20, len(results))
+	}
+}
+
 // Of too many alike to compare all, those at their places are recognised there, or all if they moved together.
 func TestTooManyAlikeToCompareAllKeepTheirPlaces(t *testing.T) {
 	const many = 501

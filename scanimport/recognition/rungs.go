@@ -200,11 +200,12 @@ func (t tally) add(k key, e *Evidence, index int) {
 // has, if at least two pairs have the same distance: they confirm each other.
 func linesShifted(m *matcher) {
 	byFile := func(e *Evidence) (Evidence, bool) { return Evidence{Path: e.Path}, e.Path != "" }
+	compared := m.compared()
 	for _, g := range m.groups(byFile) {
 		if len(g.results)*len(g.open) > maxPairs {
 			continue
 		}
-		apart, atMost := m.alikeApart(g.results, g.open), map[int]votes{}
+		apart, atMost := m.alikeApart(g.results, g.open, compared), map[int]votes{}
 		for shift, pairs := range apart {
 			atMost[shift] = votes{pairs: len(pairs)}
 		}
@@ -227,11 +228,11 @@ func linesShifted(m *matcher) {
 	}
 }
 
-// alikeApart returns the results and findings that agree in everything but the line, by distance, if at least two have
-// it.
-func (m *matcher) alikeApart(results, known []int) map[int][]aligned {
+// alikeApart returns the results and findings that agree in everything compared but the line, by distance, if at least
+// two have it.
+func (m *matcher) alikeApart(results, known []int, compared func(*Evidence) Evidence) map[int][]aligned {
 	m.sort(results, known)
-	alikes, compared := map[Evidence][]int{}, m.compared()
+	alikes := map[Evidence][]int{}
 	for _, k := range known {
 		part := compared(m.finding(k))
 		alikes[unplaced(&part)] = append(alikes[unplaced(&part)], k)
@@ -279,7 +280,7 @@ func sameMessage(m *matcher) {
 
 // compared returns a function that removes what only one side has from evidence: the code, or the fingerprint, if in
 // the file no result of the rule has it, or no finding. A scanner that begins to report code, or stops, tells nothing
-// apart with it.
+// apart with it. It goes through the whole scan, so each rung calls it once.
 func (m *matcher) compared() func(*Evidence) Evidence {
 	type codes struct{ snippet, fingerprint bool }
 	codesOf := func(list []int, of func(int) *Evidence) map[Evidence]codes {
